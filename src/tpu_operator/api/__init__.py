@@ -1,0 +1,1 @@
+"""What users write: models of ray.io/v1, status, labels and names, quantities, the CRD."""

@@ -1,0 +1,1 @@
+"""How the process lives: composition root, handlers, observer, executor, reporter."""

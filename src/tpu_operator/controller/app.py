@@ -1,0 +1,149 @@
+"""Composition root: builds the process from its parts, and lives until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import platform
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import kopf
+import structlog
+
+from tpu_operator import __version__
+from tpu_operator.api import names
+from tpu_operator.controller.caches import Caches
+from tpu_operator.controller.clusters import Clusters, Key
+from tpu_operator.controller.executor import RAYCLUSTERS, Executor
+from tpu_operator.controller.handlers import build_registry, build_settings
+from tpu_operator.controller.observer import Observer
+from tpu_operator.controller.reconciler import Reconciler
+from tpu_operator.controller.reporter import Reporter
+from tpu_operator.errors import ApiError
+from tpu_operator.kube.client import Client
+from tpu_operator.kube.credentials import load_credentials
+from tpu_operator.kube.events import EventSink
+from tpu_operator.kube.limiter import FairLimiter
+from tpu_operator.kube.queue import WorkQueue
+from tpu_operator.planning.snapshot import ClusterFacts
+
+if TYPE_CHECKING:
+    from tpu_operator.config import OperatorConfig
+    from tpu_operator.kube.credentials import Credentials
+
+log = structlog.get_logger()
+
+STOP_GRACE = 5.0
+"""Seconds that passes under way get to end when the process is told to stop."""
+
+LIST_AGAIN = 2.0
+"""Seconds between two tries of the first list of RayClusters, as long as the CRD or the rights are missing."""
+
+
+@dataclass(slots=True)
+class App:
+    """One operator process. Everything it needs is built here and handed on, nothing is looked up."""
+
+    config: OperatorConfig
+    client: Client
+    credentials: Credentials
+    clusters: Clusters = field(default_factory=Clusters)
+    queue: WorkQueue[Key] = field(init=False)
+    caches: Caches = field(init=False)
+    events: EventSink = field(init=False)
+    reconciler: Reconciler = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.queue = WorkQueue(self._process, workers=self.config.concurrent_passes)
+        self.caches = Caches(self.client, self.config, self.wake)
+        self.events = EventSink(
+            self.client,
+            reporting_controller=names.REPORTING_CONTROLLER,
+            reporting_instance=f"tpu-operator-{platform.node()}"[:128],
+            namespace=self.credentials.namespace,
+        )
+        self.reconciler = Reconciler(
+            client=self.client,
+            clusters=self.clusters,
+            caches=self.caches,
+            observer=Observer(self.clusters, self.caches, self.config, ClusterFacts(), memories={}),
+            executor=Executor(self.client, FairLimiter(self.config.create_parallelism), self.caches, self.config),
+            reporter=Reporter(self.client, self.clusters, self.events, self.config),
+            queue=self.queue,
+            uids={},
+        )
+
+    async def _process(self, key: Key) -> None:
+        await self.reconciler.reconcile(key)
+
+    def wake(self, key: Key) -> None:
+        """Something about a child has changed: look soon, but let a huge cluster rest between two looks."""
+        rest = self.reconciler.rest(key)
+        if rest > 0:
+            self.queue.add_after(key, rest)
+        else:
+            self.queue.add(key)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set or the process gets SIGTERM or SIGINT."""
+        clusterwide = not self.config.namespaces
+        registry = build_registry(self.clusters, self.queue.add, self.credentials, self._started)
+        background = [
+            asyncio.create_task(work, name=name)
+            for name, work in (
+                ("caches", self.caches.run()),
+                ("events", self.events.run()),
+                ("relist", self._relist()),
+                ("open", self._open_when_synced()),
+            )
+        ]
+        try:
+            await kopf.operator(
+                registry=registry,
+                settings=build_settings(clusterwide=clusterwide),
+                clusterwide=clusterwide,
+                namespaces=self.config.namespaces,
+                standalone=True,
+                stop_flag=stop,
+            )
+        finally:
+            await self.queue.stop(STOP_GRACE)
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+            log.info("stopped")
+
+    async def _started(self) -> None:
+        log.info("started", version=__version__, namespaces=list(self.config.namespaces) or "all")
+
+    async def _open_when_synced(self) -> None:
+        """No pass before every cache is filled: a pass on half a picture would create what is there already."""
+        await self.caches.synced()
+        self.queue.open()
+        log.info("caches are filled", pods=len(self.caches.pods), clusters=len(self.clusters))
+
+    async def _relist(self) -> None:
+        """List RayClusters at the start and now and then: kopf's watch can lose an event, a list cannot."""
+        while True:
+            pause = self.config.resync * random.uniform(0.9, 1.1)  # noqa: S311  (spreads load, hides nothing)
+            for namespace in self.config.namespaces or (None,):
+                try:
+                    listing = await self.client.list(RAYCLUSTERS, namespace)
+                except ApiError as error:
+                    log.warning("cannot list RayClusters", namespace=namespace, error=error.message)
+                    pause = LIST_AGAIN
+                    continue
+                raws = ({**raw, "kind": names.KIND, "apiVersion": names.API_VERSION} for raw in listing.items)
+                for key in self.clusters.replace(raws, namespace, int(listing.resource_version)):
+                    self.queue.add(key)
+            await asyncio.sleep(pause)
+
+
+async def serve(config: OperatorConfig, stop: asyncio.Event | None = None) -> None:
+    """Run an operator process with the credentials that are at hand: KUBECONFIG, or those of the pod."""
+    credentials = await load_credentials()
+    async with Client(credentials) as client:
+        with contextlib.suppress(asyncio.CancelledError):
+            await App(config, client, credentials).run(stop or asyncio.Event())

@@ -1,0 +1,54 @@
+"""kopf: RayCluster events become keys. Nothing is decided here."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import kopf
+
+from tpu_operator.api import names
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from tpu_operator.api.json import JsonObject
+    from tpu_operator.controller.caches import Wake
+    from tpu_operator.controller.clusters import Clusters
+    from tpu_operator.kube.credentials import Credentials
+
+
+def build_registry(
+    clusters: Clusters, wake: Wake, credentials: Credentials, on_startup: Callable[[], Awaitable[None]]
+) -> kopf.OperatorRegistry:
+    """The operator's handlers: raw events only, so that kopf writes nothing to anybody's object."""
+    registry = kopf.OperatorRegistry()
+
+    async def login(**_: object) -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(**dataclasses.asdict(await credentials.connection()))
+
+    async def event(event: kopf.RawEvent, **_: object) -> None:
+        raw: JsonObject = event["object"]  # type: ignore[assignment]  # kopf types the body more loosely
+        key = clusters.remove(raw) if event["type"] == "DELETED" else clusters.put(raw)
+        if key is not None:
+            wake(key)
+
+    async def startup(**_: object) -> None:
+        await on_startup()
+
+    kopf.on.startup(registry=registry)(startup)
+    kopf.on.login(registry=registry)(login)
+    kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=registry)(event)
+    return registry
+
+
+def build_settings(*, clusterwide: bool) -> kopf.OperatorSettings:
+    """kopf without peering, postings, progress or finalizers; its scan of the cluster only where it may look."""
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    settings.scanning.disabled = not clusterwide
+    settings.watching.server_timeout = 290
+    settings.queueing.exit_timeout = 1.0
+    settings.process.ultimate_exiting_timeout = 10.0
+    return settings

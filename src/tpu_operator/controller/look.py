@@ -1,0 +1,69 @@
+"""A look at a cluster through the API server, for `tpu-operator plan --server`: reads only."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tpu_operator.api import names
+from tpu_operator.api.raycluster import RayCluster
+from tpu_operator.controller.caches import child_of, resource_of
+from tpu_operator.controller.executor import RAYCLUSTERS
+from tpu_operator.errors import Gone
+from tpu_operator.kube.client import Client
+from tpu_operator.kube.credentials import load_credentials
+from tpu_operator.kube.resource import PODS
+from tpu_operator.planning.pod import Pod
+from tpu_operator.planning.snapshot import ChildKey, Observed
+from tpu_operator.resources.registry import CHILD_KINDS, possible_children
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tpu_operator.api.json import JsonObject
+
+_POD = msgspec.json.Decoder(Pod)
+
+
+def look_at_server(clusters: Iterable[RayCluster]) -> list[tuple[RayCluster, Observed]]:
+    """Each cluster as the manifest would leave it, with what is there for it now."""
+    return asyncio.run(_look(list(clusters)))
+
+
+async def _look(clusters: list[RayCluster]) -> list[tuple[RayCluster, Observed]]:
+    async with Client(await load_credentials()) as client:
+        return [await _look_at(client, cluster) for cluster in clusters]
+
+
+async def _look_at(client: Client, cluster: RayCluster) -> tuple[RayCluster, Observed]:
+    try:
+        live = await client.get(RAYCLUSTERS, cluster.namespace, cluster.name)
+    except Gone:
+        return cluster, Observed()
+    merged = RayCluster.parse({**cluster.raw, "metadata": live["metadata"], "status": live.get("status") or {}})
+    selector = f"{names.CLUSTER}={cluster.name},{names.NODE_TYPE} in ({names.HEAD},{names.WORKER})"
+    listing = await client.list(PODS, cluster.namespace, decode=_POD.decode, label_selector=selector)
+    own, foreign = [], []
+    for pod in listing.items:
+        owner = pod.controller()
+        (own if owner is not None and owner.uid == merged.uid else foreign).append(pod)
+    mine, others = await _children(client, merged)
+    return merged, Observed(tuple(own), tuple(foreign), mine, others)
+
+
+async def _children(
+    client: Client, cluster: RayCluster
+) -> tuple[dict[ChildKey, JsonObject], dict[ChildKey, JsonObject]]:
+    kinds = {kind.kind: kind for kind in CHILD_KINDS}
+    own: dict[ChildKey, JsonObject] = {}
+    foreign: dict[ChildKey, JsonObject] = {}
+    for key in possible_children(cluster):
+        try:
+            raw = await client.get(resource_of(kinds[key.kind]), cluster.namespace, key.name)
+        except Gone:
+            continue
+        owner = child_of(raw).owner
+        (own if owner is not None and owner.uid == cluster.uid else foreign)[ChildKey(*key)] = raw
+    return own, foreign

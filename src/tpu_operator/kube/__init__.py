@@ -1,0 +1,1 @@
+"""How we talk to Kubernetes: client, informer, own-write consistency, queue. Knows nothing of Ray."""

@@ -1,0 +1,1 @@
+"""What to do next: snapshot in, plan out, pure."""

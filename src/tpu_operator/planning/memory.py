@@ -1,0 +1,65 @@
+"""What one process remembers of a cluster between passes. Losing it (a restart) costs speed, never correctness."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+
+class SliceKey(NamedTuple):
+    """Address of a slice in a cluster: it outlives the incarnations of the slice."""
+
+    group: str
+    index: int
+
+
+class HostKey(NamedTuple):
+    """One host of one incarnation of a slice."""
+
+    slice_name: str
+    host: int
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """`count` tries in a row that did not work; no new one before `until`."""
+
+    count: int
+    until: datetime
+    message: str = ""
+
+    def waits(self, now: datetime) -> float:
+        """Seconds left, 0 if the next try may start."""
+        return max(0.0, (self.until - now).total_seconds())
+
+
+def next_backoff(
+    last: Backoff | None, now: datetime, *, first: float, cap: float, message: str = "", free: int = 0
+) -> Backoff:
+    """`first` seconds, doubled with each try up to `cap`; the first `free` tries wait for nothing."""
+    count = (last.count if last else 0) + 1
+    delay = 0.0 if count <= free else min(cap, first * 2 ** min(count - free - 1, 16))
+    return Backoff(count, now + timedelta(seconds=delay), message)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Per cluster uid.
+
+    `refusals`: groups (head: `headgroup`) whose creates the API server refused, cleared by a new generation.
+    `repairs`: slices recreated after a failure.
+    `uncreated`: hosts whose creation failed in a way that leaves no doubt that they never existed.
+    `announced`: keys of notices already told in an Event, so that each is told once.
+    """
+
+    generation: int = 0
+    refusals: Mapping[str, Backoff] = field(default_factory=dict)
+    repairs: Mapping[SliceKey, Backoff] = field(default_factory=dict)
+    uncreated: frozenset[HostKey] = frozenset()
+    announced: frozenset[str] = frozenset()
+
+    def of_generation(self, generation: int) -> Memory:
+        """A changed spec gets a fresh chance: refusals of the old one no longer hold it back."""
+        return self if generation == self.generation else replace(self, generation=generation, refusals={})

@@ -1,0 +1,217 @@
+"""From loose pods to slices: which pods belong together, and in which state they are as a whole."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from tpu_operator.api import names
+from tpu_operator.planning.health import Loss, loss
+from tpu_operator.planning.memory import HostKey
+from tpu_operator.planning.plan import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tpu_operator.api.raycluster import WorkerGroupSpec
+    from tpu_operator.planning.pod import Pod
+
+DEFAULT_GRACE = 30
+
+
+class SliceState(IntEnum):
+    """State of a slice as a unit, worst first: also the order in which a scale-down takes them."""
+
+    LEAVING = 0
+    """All its pods are terminating: it is no slice any more, but it holds its index."""
+    BROKEN = 1
+    """A host is lost, or two pods claim the same host."""
+    RESIZED = 2
+    """Built for another numOfHosts than the group has now."""
+    FORMING = 3
+    """Hosts are missing that have never been there: it can be topped up."""
+    WHOLE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedSlice:
+    """The pods of one incarnation of one replica of a group.
+
+    `index` is None if no label tells it (pods of an older KubeRay). `size` is the number of hosts that the group wants,
+    `built_for` the number for which the pods were made, None if nothing tells it.
+    """
+
+    group: str
+    name: str
+    index: int | None
+    pods: tuple[Pod, ...]
+    size: int
+    built_for: int | None = None
+    labelled: bool = True
+
+    @property
+    def live(self) -> tuple[Pod, ...]:
+        return tuple(p for p in self.pods if not p.terminating)
+
+    @property
+    def hosts(self) -> Counter[int]:
+        """How many live pods claim each host index; unlabelled pods are counted through in order."""
+        if not self.labelled or self.single:
+            return Counter(range(len(self.live)))
+        return Counter(h for p in self.live if (h := p.label_number(names.HOST_INDEX)) is not None)
+
+    @property
+    def single(self) -> bool:
+        """Made as a slice of one host, which carries no replica name and no host index."""
+        return not any(p.labels.get(names.REPLICA_NAME) for p in self.pods)
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        return tuple(h for h in range(self.size) if h not in self.hosts)
+
+    @property
+    def ready(self) -> bool:
+        return len(self.live) == self.size and all(p.ready for p in self.live)
+
+    @property
+    def born(self) -> datetime | None:
+        return min((t for p in self.pods if (t := p.metadata.creation_timestamp)), default=None)
+
+
+def partition(group: WorkerGroupSpec, pods: Iterable[Pod]) -> tuple[ObservedSlice, ...]:
+    """The slices that the worker pods of a group form, in the order of index and name.
+
+    Pods with a replica name belong together by it. Without one, a pod is a slice of one host if it was made as such or the
+    group has one host; else it comes from before the labels existed: those are put together by the GKE webhook's
+    label `replicaIndex`, or by age, numOfHosts at a time, so that they count as the slices that they are (quirk 28).
+    """
+    by_name: dict[str, list[Pod]] = defaultdict(list)
+    unlabelled: list[Pod] = []
+    for pod in pods:
+        key = pod.labels.get(names.REPLICA_NAME)
+        if key:
+            by_name[key].append(pod)
+        elif group.hosts == 1 or pod.labels.get(names.REPLICA_INDEX):
+            by_name[pod.name].append(pod)
+        else:
+            unlabelled.append(pod)
+    slices = [_labelled(group, key, members) for key, members in by_name.items()]
+    slices.extend(_unlabelled(group, unlabelled))
+    return tuple(sorted(slices, key=lambda s: (s.index is None, s.index or 0, s.name)))
+
+
+def _labelled(group: WorkerGroupSpec, name: str, pods: list[Pod]) -> ObservedSlice:
+    pods.sort(key=_age)
+    index = next((i for p in pods if (i := _replica_index(group, p)) is not None), None)
+    return ObservedSlice(group.group_name, name, index, tuple(pods), group.hosts, _built_for(pods))
+
+
+def _unlabelled(group: WorkerGroupSpec, pods: list[Pod]) -> Iterator[ObservedSlice]:
+    by_legacy: dict[str, list[Pod]] = defaultdict(list)
+    loose: list[Pod] = []
+    for pod in sorted(pods, key=_age):
+        legacy = pod.labels.get(names.LEGACY_REPLICA_INDEX)
+        (by_legacy[legacy] if legacy else loose).append(pod)
+    size = group.hosts
+    for legacy, members in by_legacy.items():
+        index = _legacy_index(group.group_name, legacy)
+        yield ObservedSlice(group.group_name, legacy, index, tuple(members), size, labelled=False)
+    for start in range(0, len(loose), size):
+        chunk = tuple(loose[start : start + size])
+        yield ObservedSlice(group.group_name, chunk[0].name, None, chunk, size, labelled=False)
+
+
+def _age(pod: Pod) -> tuple[float, str]:
+    born = pod.metadata.creation_timestamp
+    return (born.timestamp() if born else float("inf"), pod.name)
+
+
+def _replica_index(group: WorkerGroupSpec, pod: Pod) -> int | None:
+    index = pod.label_number(names.REPLICA_INDEX)
+    if index is None:
+        return _legacy_index(group.group_name, pod.labels.get(names.LEGACY_REPLICA_INDEX, ""))
+    return index
+
+
+def _legacy_index(group: str, value: str) -> int | None:
+    """The GKE webhook writes `<group>-<index>`."""
+    prefix, _, number = value.rpartition("-")
+    return int(number) if prefix == group and number.isascii() and number.isdigit() else None
+
+
+def _built_for(pods: Iterable[Pod]) -> int | None:
+    for pod in pods:
+        annotations = pod.metadata.annotations
+        if annotations and annotations.num_of_hosts and annotations.num_of_hosts.isdigit():
+            return int(annotations.num_of_hosts)
+        if pod.labels.get(names.REPLICA_INDEX) and not pod.labels.get(names.REPLICA_NAME):
+            return 1
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """State of a slice, with the loss that explains a bad one."""
+
+    state: SliceState
+    loss: Loss | None = None
+
+
+def diagnose(
+    piece: ObservedSlice, ray_container: str, uncreated: frozenset[HostKey] = frozenset(), *, refused: bool = False
+) -> Diagnosis:
+    """How a slice stands. `refused`: the group's creates are being refused, so topping up is no hope."""
+    if not piece.live:
+        return Diagnosis(SliceState.LEAVING)
+    for pod in piece.pods:
+        if lost := loss(pod, ray_container):
+            return Diagnosis(SliceState.BROKEN, lost)
+    if _resized(piece):
+        return Diagnosis(SliceState.RESIZED, Loss(Reason.NUM_OF_HOSTS_CHANGED, f"numOfHosts is now {piece.size}"))
+    if len(piece.live) > sum(1 for h in piece.hosts if h < piece.size):
+        return Diagnosis(SliceState.BROKEN, Loss(Reason.HOST_DUPLICATE, "two pods claim the same host"))
+    if not piece.missing:
+        return Diagnosis(SliceState.WHOLE)
+    if refused:
+        return Diagnosis(SliceState.BROKEN, Loss(Reason.CREATE_REFUSED, "its other hosts are refused"))
+    if _can_be_topped_up(piece, uncreated):
+        return Diagnosis(SliceState.FORMING)
+    return Diagnosis(SliceState.BROKEN, Loss(Reason.HOST_MISSING, f"{len(piece.live)} of {piece.size} hosts are there"))
+
+
+def _resized(piece: ObservedSlice) -> bool:
+    if piece.built_for is not None:
+        return piece.built_for != piece.size
+    return any(host >= piece.size for host in piece.hosts)
+
+
+def _can_be_topped_up(piece: ObservedSlice, uncreated: frozenset[HostKey]) -> bool:
+    """A slice that was never complete is completed; one that lost a host is made anew (MH-03, MH-04).
+
+    Never complete is sure if no host has started, or if this process itself failed to create just the missing ones.
+    """
+    if piece.built_for != piece.size:
+        return False
+    if all(HostKey(piece.name, host) in uncreated for host in piece.missing):
+        return True
+    return not any(pod.started for pod in piece.live)
+
+
+def gone_by(piece: ObservedSlice, now: datetime) -> datetime:
+    """When the last pod of a leaving slice that may still run should be gone, at the latest.
+
+    `deletionTimestamp` already is the end of the grace period. Terminal pods hold nothing back: nothing of them runs.
+    """
+    ends = [pod_gone_by(pod, now) for pod in piece.pods if not pod.terminal]
+    return max(ends, default=now)
+
+
+def pod_gone_by(pod: Pod, now: datetime) -> datetime:
+    """End of the pod's grace period; for one that is not terminating yet, as if it were deleted now."""
+    if pod.metadata.deletion_timestamp:
+        return pod.metadata.deletion_timestamp
+    grace = pod.spec.termination_grace_period_seconds
+    return now + timedelta(seconds=DEFAULT_GRACE if grace is None else grace)

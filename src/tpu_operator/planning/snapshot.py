@@ -1,0 +1,57 @@
+"""Everything that a pass may know, read once, as frozen data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from tpu_operator.api.json import JsonObject
+    from tpu_operator.api.raycluster import RayCluster
+    from tpu_operator.config import OperatorConfig
+    from tpu_operator.planning.memory import Memory
+    from tpu_operator.planning.pod import Pod
+
+
+class ChildKey(NamedTuple):
+    """Kind and name of a child other than a pod."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """Objects that are there: the cache with our own writes laid over it.
+
+    `pods` are controlled by this cluster's uid; `foreign_pods` carry its label but belong to somebody else.
+    `children` are other kinds, own ones; `foreign_children` have a name that we would use and another controller.
+    """
+
+    pods: tuple[Pod, ...] = ()
+    foreign_pods: tuple[Pod, ...] = ()
+    children: Mapping[ChildKey, JsonObject] = field(default_factory=dict)
+    foreign_children: Mapping[ChildKey, JsonObject] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What the Kubernetes cluster offers: API group/versions that it serves."""
+
+    served: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Input of `plan`. `nonce` is fresh for each pass and the only source of new names."""
+
+    cluster: RayCluster
+    observed: Observed
+    memory: Memory
+    config: OperatorConfig
+    now: datetime
+    nonce: str
+    facts: ClusterFacts = ClusterFacts()

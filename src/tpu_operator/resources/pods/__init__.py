@@ -1,0 +1,1 @@
+"""Pods as a pipeline: one concern a file, one line a concern in the builder."""

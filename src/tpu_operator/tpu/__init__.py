@@ -1,0 +1,1 @@
+"""What the hardware means: generations, topologies, slice shapes, worker environment."""
