@@ -1,6 +1,6 @@
 """Throw-away keys and certificates: a CA, a serving certificate for the loopback address, a service-account key."""
 
-import datetime
+import datetime as dt
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from devcluster.ports import LOOPBACK
 
-LIFETIME = datetime.timedelta(days=30)
-CLOCK_SKEW = datetime.timedelta(hours=1)
+LIFETIME = dt.timedelta(days=30)
+CLOCK_SKEW = dt.timedelta(hours=1)
 HOST_NAMES = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
@@ -85,7 +85,7 @@ def _serving(
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer).public_key(key)
     builder = builder.serial_number(x509.random_serial_number())
     return builder.not_valid_before(now - CLOCK_SKEW).not_valid_after(now + LIFETIME)

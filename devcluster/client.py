@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from devcluster.errors import RequestError
 
 TIMEOUT = 30.0
+MERGE = "application/merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 
@@ -47,6 +48,14 @@ class ApiClient:
         query = "?fieldManager=devcluster&force=true"
         return self._json("PATCH", path + query, document, content_type=APPLY)
 
+    def merge(self, path: str, document: Mapping[str, object]) -> dict[str, object]:
+        """Change the object at `path` by a JSON merge patch."""
+        return self._json("PATCH", path, document, content_type=MERGE)
+
+    def patch(self, path: str, body: object, content_type: str) -> dict[str, object]:
+        """Patch the object at `path`; `body` is what `content_type` says."""
+        return self._json("PATCH", path, body, content_type=content_type)
+
     def delete(self, path: str) -> None:
         """Delete the object or the collection at `path`; what is gone already is well."""
         try:
@@ -68,7 +77,7 @@ class ApiClient:
         self,
         method: str,
         path: str,
-        document: Mapping[str, object] | None = None,
+        document: object = None,
         content_type: str = "application/json",
     ) -> dict[str, object]:
         body = None if document is None else json.dumps(document).encode()

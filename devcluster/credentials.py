@@ -3,7 +3,7 @@
 import base64
 import csv
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import yaml
@@ -11,9 +11,9 @@ import yaml
 from devcluster.options import User
 
 
-def write_tokens(path: Path, users: Iterable[User]) -> dict[str, str]:
+def write_tokens(path: Path, users: Sequence[User]) -> dict[str, str]:
     """Write the API server's `--token-auth-file` (token, user, uid, groups) and return the tokens by user name."""
-    tokens = {user.name: secrets.token_urlsafe(24) for user in (users := list(users))}
+    tokens = {user.name: secrets.token_urlsafe(24) for user in users}
     path.touch(mode=0o600)
     with path.open("w", newline="") as file:
         rows = csv.writer(file)

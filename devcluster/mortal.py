@@ -1,8 +1,8 @@
 """Become a program that the kernel ends when its starter ends (run as a script: PARENT_PID SIGNAL COMMAND...).
 
-A launcher that is killed with SIGKILL cannot clean up, so the kernel has to: PR_SET_PDEATHSIG (prctl(2), Linux) survives
-the exec below. A script in between, rather than `preexec_fn`, because code between fork and exec is unsafe in a process
-that has threads.
+A launcher that is killed with SIGKILL cannot clean up, so the kernel has to: PR_SET_PDEATHSIG (prctl(2), Linux)
+survives the exec below. A script in between, rather than `preexec_fn`, because code between fork and exec is unsafe in
+a process that has threads.
 """
 
 import ctypes

@@ -25,6 +25,7 @@ class User:
 ADMIN = User("admin", ("system:masters",))
 CONTROLLER_MANAGER = User("system:kube-controller-manager")
 SCHEDULER = User("system:kube-scheduler")
+KWOK = User("kwok", ("system:masters",))
 OPERATOR = User("operator")
 
 
@@ -52,4 +53,4 @@ class Options:
 
     def all_users(self) -> tuple[User, ...]:
         """Return every user that gets a token."""
-        return (ADMIN, CONTROLLER_MANAGER, SCHEDULER, *self.users)
+        return (ADMIN, CONTROLLER_MANAGER, SCHEDULER, KWOK, *self.users)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tpu_operator import __version__
 from tpu_operator.errors import TpuOperatorError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 app = typer.Typer(
     help="A Kubernetes operator that makes a multi-host TPU slice the unit of a Ray cluster.",
@@ -21,7 +23,9 @@ app = typer.Typer(
 
 @app.command()
 def run(
-    namespace: Annotated[list[str] | None, typer.Option("--namespace", "-n", help="Serve only this one; repeatable.")] = None,
+    namespace: Annotated[
+        list[str] | None, typer.Option("--namespace", "-n", help="Serve only this one; repeatable.")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, typer.Option(help="console or json.")] = None,
 ) -> None:
@@ -33,7 +37,9 @@ def run(
     from tpu_operator.controller.app import serve  # noqa: PLC0415
 
     try:
-        config = read_config(namespaces=tuple(namespace) if namespace else None, log_level=log_level, log_format=log_format)
+        config = read_config(
+            namespaces=tuple(namespace) if namespace else None, log_level=log_level, log_format=log_format
+        )
         configure_logs(config.log_level, config.log_format)
         uvloop.run(serve(config))
     except TpuOperatorError as error:
@@ -42,13 +48,15 @@ def run(
 
 @app.command()
 def plan(
-    file: Annotated[Path, typer.Option("--file", "-f", help="Manifest with one or more RayClusters; - for standard input.")],
+    file: Annotated[
+        Path, typer.Option("--file", "-f", help="Manifest with one or more RayClusters; - for standard input.")
+    ],
     observed: Annotated[
         Path | None, typer.Option(help="Folder of YAML or JSON files with the pods and services that are there.")
     ] = None,
     server: Annotated[
         bool, typer.Option("--server", help="Look at the cluster that KUBECONFIG names, without acting on it.")
-    ] = False,
+    ] = False,  # noqa: FBT002  (typer makes a flag of it)
     output: Annotated[str, typer.Option("--output", "-o", help="text or json.")] = "text",
 ) -> None:
     """Print what the operator would do now for the RayClusters in a manifest, and why."""

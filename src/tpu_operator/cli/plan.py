@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,6 +34,9 @@ from tpu_operator.planning.pod import Pod
 from tpu_operator.planning.snapshot import Observed, Snapshot
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
     from tpu_operator.api.json import JsonObject
 
 
@@ -146,7 +147,7 @@ def as_text(cluster: RayCluster, plan_: Plan) -> Iterator[str]:
         yield "  nothing to do"
 
 
-def describe(action: Action) -> str:
+def describe(action: Action) -> str:  # noqa: PLR0911  (one a kind)
     """One line on an action."""
     match action:
         case CreateHead(name=name):

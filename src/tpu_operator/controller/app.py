@@ -54,6 +54,8 @@ class App:
     caches: Caches = field(init=False)
     events: EventSink = field(init=False)
     reconciler: Reconciler = field(init=False)
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+    """The caches are filled and passes may start."""
 
     def __post_init__(self) -> None:
         self.queue = WorkQueue(self._process, workers=self.config.concurrent_passes)
@@ -122,6 +124,7 @@ class App:
         """No pass before every cache is filled: a pass on half a picture would create what is there already."""
         await self.caches.synced()
         self.queue.open()
+        self.opened.set()
         log.info("caches are filled", pods=len(self.caches.pods), clusters=len(self.clusters))
 
     async def _relist(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime  # noqa: TC003  (msgspec reads the annotations)
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,8 +20,6 @@ from tpu_operator.planning.snapshot import ChildKey
 from tpu_operator.resources.registry import CHILD_KINDS, ChildKind, possible_children
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from tpu_operator.api.json import JsonObject
     from tpu_operator.api.raycluster import RayCluster
     from tpu_operator.config import OperatorConfig
@@ -70,10 +69,12 @@ def decode_child(kind: ChildKind) -> Callable[[bytes], Child]:
 
 
 def child_of(raw: JsonObject) -> Child:
+    """The cache entry for a document."""
     return Child(msgspec.convert(raw["metadata"], ChildMeta), raw)
 
 
 def resource_of(kind: ChildKind) -> Resource:
+    """Where objects of a kind live."""
     group, _, version = kind.api_version.rpartition("/")
     return Resource(group, version, kind.plural, kind.kind)
 
@@ -100,7 +101,7 @@ class Caches:
             label_selector=POD_SELECTOR,
             indexes={"owner": _pod_owner, "cluster": _pod_cluster},
             on_change=self._pod_changed,
-            on_relist=lambda namespace, version: self.pod_writes.relisted(namespace, version),
+            on_relist=self._pods_relisted,
         )
         self.pod_writes = OwnWrites(self.pods)
         self.kinds = {kind.kind: tuple(self._informers(kind)) for kind in CHILD_KINDS}
@@ -132,9 +133,7 @@ class Caches:
         for informer in self.informers:
             await informer.synced.wait()
 
-    def children_of(
-        self, cluster: RayCluster
-    ) -> tuple[dict[ChildKey, JsonObject], dict[ChildKey, JsonObject]]:
+    def children_of(self, cluster: RayCluster) -> tuple[dict[ChildKey, JsonObject], dict[ChildKey, JsonObject]]:
         """Own children, and objects of other owners under names that we would use."""
         own: dict[ChildKey, JsonObject] = {}
         foreign: dict[ChildKey, JsonObject] = {}
@@ -185,15 +184,16 @@ class Caches:
                 del self._applied[child_uid]
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        known = old
-        if old is None and new is not None and (owner := new.controller()) is not None:
-            known = next((p for p in self.pod_writes.overlay(owner.uid).created if p.uid == new.uid), None)
+        known = self.pod_writes.awaited(new.uid) if old is None and new is not None else old
         self.pod_writes.observed(old, new)
         if known is not None and new is not None and new.same_as(known):
             return
         pod = new or old
         if pod is not None and (owner := pod.controller()) is not None and owner.kind == names.KIND:
             self.wake(Key(pod.metadata.namespace, owner.name))
+
+    def _pods_relisted(self, namespace: str | None, version: int) -> None:
+        self.pod_writes.relisted(namespace, version)
 
     def _child_changed(self, old: Child | None, new: Child | None) -> None:
         child = new or old

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, assert_never
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 
 from tpu_operator.api import names
-from tpu_operator.api.json import JsonObject
 from tpu_operator.controller.caches import resource_of
 from tpu_operator.controller.clusters import Key
 from tpu_operator.controller.observer import pod_of
@@ -40,28 +39,34 @@ from tpu_operator.resources.pods.worker import WorkerBlueprint
 from tpu_operator.resources.registry import CHILD_KINDS
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from tpu_operator.api.json import JsonObject
     from tpu_operator.api.raycluster import RayCluster
     from tpu_operator.config import OperatorConfig
     from tpu_operator.controller.caches import Caches
     from tpu_operator.kube.client import Client
     from tpu_operator.kube.limiter import FairLimiter
     from tpu_operator.planning.plan import Plan
-    from tpu_operator.planning.pod import Pod
+    from tpu_operator.planning.pod import OwnerReference, Pod
     from tpu_operator.planning.snapshot import Snapshot
 
 RAYCLUSTERS = Resource(names.GROUP, names.VERSION, names.PLURAL, names.KIND)
 KIND_OF = {kind.kind: kind for kind in CHILD_KINDS}
 
 
-class PodAnswer(msgspec.Struct, rename="camel"):
+class PodAnswerMeta(msgspec.Struct, rename="camel"):
+    """`metadata` of the answer to a create."""
+
+    uid: str
+    resource_version: str
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class PodAnswer(msgspec.Struct):
     """What is read from the answer to a create."""
 
-    class Meta(msgspec.Struct, rename="camel"):
-        uid: str
-        resource_version: str
-        owner_references: list[dict[str, object]] = msgspec.field(default_factory=list)
-
-    metadata: Meta
+    metadata: PodAnswerMeta
 
 
 _POD_ANSWER = msgspec.json.Decoder(PodAnswer)
@@ -256,7 +261,7 @@ class _Execution:
             pod = await self.executor.client.get(PODS, self.cluster.namespace, name, decode=_POD_ANSWER.decode)
         except Gone:
             return None
-        owned = any(o.get("controller") and o.get("uid") == self.cluster.uid for o in pod.metadata.owner_references)
+        owned = any(o.controller and o.uid == self.cluster.uid for o in pod.metadata.owner_references)
         return pod if owned else None
 
     # -- deletes -------------------------------------------------------------------------------------------------------
@@ -276,21 +281,17 @@ class _Execution:
     async def _delete_pod(self, pod: Pod) -> None:
         """DELETE exactly this pod: one of the same name with another uid is not touched. Gone already is done."""
         async with self.executor.limiter.slot(self.key):
-            try:
+            with contextlib.suppress(Gone):
                 await self.executor.client.delete(PODS, pod.metadata.namespace, pod.name, uid=pod.uid)
-            except Gone:
-                pass
         self.executor.caches.pod_writes.deleted(self.cluster.uid, pod.uid, _deadline(pod, self.snapshot.now))
 
     async def _delete_child(self, action: DeleteChild) -> Outcome:
         kind = KIND_OF[action.key.kind]
         async with self.executor.limiter.slot(self.key):
-            try:
+            with contextlib.suppress(Gone):
                 await self.executor.client.delete(
                     resource_of(kind), self.cluster.namespace, action.key.name, uid=action.uid, propagation="Background"
                 )
-            except Gone:
-                pass
         return Outcome(action, Result.DONE)
 
     # -- the rest ------------------------------------------------------------------------------------------------------
@@ -330,7 +331,9 @@ class _Execution:
 
     def _stable(self, message: str) -> str:
         """The API server's words without generated names, so that a retry does not make a new text (quirk 52)."""
-        return re.sub(rf"((?:{names.head_prefix(self.cluster.name)}|[a-z0-9.-]+-worker)-)[a-z0-9]{{5}}\b", r"\1*", message)
+        return re.sub(
+            rf"((?:{names.head_prefix(self.cluster.name)}|[a-z0-9.-]+-worker)-)[a-z0-9]{{5}}\b", r"\1*", message
+        )
 
 
 _SEVERITY = (Result.DONE, Result.FAILED, Result.UNSETTLED, Result.REFUSED)

@@ -43,7 +43,7 @@ def build_registry(
 
 
 def build_settings(*, clusterwide: bool) -> kopf.OperatorSettings:
-    """kopf without peering, postings, progress or finalizers; its scan of the cluster only where it may look."""
+    """Settings of kopf without peering, postings, progress or finalizers; its scan of the cluster only where it may look."""
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.peering.standalone = True

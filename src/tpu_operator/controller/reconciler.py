@@ -116,7 +116,9 @@ class Reconciler:
             return
         for unsettled in writes.overlay(cluster.uid).unsettled:
             try:
-                pod: Pod = await self.client.get(PODS, unsettled.namespace, unsettled.name, decode=self.caches.decode_pod)
+                pod: Pod = await self.client.get(
+                    PODS, unsettled.namespace, unsettled.name, decode=self.caches.decode_pod
+                )
             except Gone:
                 self.queue.add_after(key, UNSETTLED_AGAIN)
                 continue

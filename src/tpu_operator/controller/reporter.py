@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from tpu_operator.planning.snapshot import Snapshot
 
 
-class _Answer(msgspec.Struct, rename="camel"):
-    class Meta(msgspec.Struct, rename="camel"):
-        resource_version: str
+class _AnswerMeta(msgspec.Struct, rename="camel"):
+    resource_version: str
 
-    metadata: Meta
+
+class _Answer(msgspec.Struct):
+    metadata: _AnswerMeta
 
 
 _ANSWER = msgspec.json.Decoder(_Answer)
@@ -102,5 +103,3 @@ class Reporter:
     def forget(self, uid: str) -> None:
         """The cluster is gone."""
         self._written.pop(uid, None)
-
-

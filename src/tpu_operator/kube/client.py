@@ -107,6 +107,7 @@ class Client:
         credentials: Credentials,
         *,
         timeout: float = 30.0,
+        silence: float = 90.0,
         connections: int = 128,
         field_manager: str = "tpu-operator",
         observer: Observer | None = None,
@@ -114,6 +115,7 @@ class Client:
         self._credentials = credentials
         self._limits = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
         self._server_timeout = f"{max(1, int(timeout - SERVER_MARGIN))}s"
+        self._silence = silence
         self._connections = connections
         self._field_manager = field_manager
         self._observer = observer
@@ -170,14 +172,14 @@ class Client:
         resource_version: str,
         label_selector: str | None = None,
         timeout: float = 290.0,  # noqa: ASYNC109  (the server's, it ends the stream)
-        silence: float = 90.0,
+        silence: float | None = None,
         on_open: Callable[[], None] | None = None,
     ) -> AsyncGenerator[WatchEvent, None]:
         """Yield what happens after `resource_version`, until the server ends the stream after `timeout` seconds.
 
-        A stream on which nothing arrives for `silence` seconds is taken for dead (API servers send a bookmark about
-        once a minute) and ends with Transient. `on_open` is called once the server has let us in, which may be long
-        before the first event. Raises Expired if the version is too old.
+        A stream on which nothing arrives for `silence` seconds (without it the client's own) is taken for dead, because
+        API servers send a bookmark about once a minute; it ends with Transient. `on_open` is called once the server has
+        let us in, which may be long before the first event. Raises Expired if the version is too old.
         """
         query = {
             "watch": "1",
@@ -185,7 +187,7 @@ class Client:
             "resourceVersion": resource_version,
             "timeoutSeconds": str(max(1, int(timeout))),
         } | _selectors(label_selector, None)
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence or self._silence)
         request = _Request("watch", "GET", resource.path(namespace), resource, query, timeout=limits)
         async with self._answer(request) as response:
             if on_open:

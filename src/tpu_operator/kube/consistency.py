@@ -173,6 +173,12 @@ class OwnWrites(Generic[T, I]):
             unsettled=tuple(entry for _, entry in owner.unsettled.values()),
         )
 
+    def awaited(self, uid: str) -> T | None:
+        """Return the object as we created it, while the cache does not show it."""
+        owner = self._owners.get(self._owner_of_uid.get(uid, ""))
+        entry = owner.created.get(uid) if owner is not None else None
+        return entry[1] if entry is not None else None
+
     def overdue(self, owner_uid: str) -> bool:
         """Tell whether the cache owes us something for too long: look with a live list, then call `refreshed`."""
         owner = self._owners.get(owner_uid)

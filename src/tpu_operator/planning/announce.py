@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tpu_operator.planning.outcome import Outcome, Outcomes, Result
 from tpu_operator.planning.plan import Apply, CreateHead, CreateSlice, DeleteHead, DeleteSlice, Reason
@@ -100,23 +100,33 @@ def _slices(snapshot: Snapshot, outcomes: Outcomes) -> Iterator[Announcement]:
             case _:
                 pass
     for group, items in created.items():
-        yield from _told(items, "CreatedWorkerPod", "Create", "Created", f"group {group}", snapshot.cluster.namespace)
+        yield from _told(items, _CREATED, group, snapshot.cluster.namespace)
     for (group, _), items in deleted.items():
-        yield from _told(items, "DeletedWorkerPod", "Delete", "Deleted", f"group {group}", snapshot.cluster.namespace)
+        yield from _told(items, _DELETED, group, snapshot.cluster.namespace)
 
 
-def _told(
-    items: list[Outcome], reason: str, action: str, verb: str, group: str, namespace: str
-) -> Iterator[Announcement]:
+class _Deed(NamedTuple):
+    reason: str
+    action: str
+    verb: str
+
+
+_CREATED = _Deed("CreatedWorkerPod", "Create", "Created")
+_DELETED = _Deed("DeletedWorkerPod", "Delete", "Deleted")
+
+
+def _told(items: list[Outcome], deed: _Deed, group: str, namespace: str) -> Iterator[Announcement]:
     if len(items) > FEW:
         pods = sum(len(o.created) + len(o.deleted) for o in items)
-        yield Announcement(reason, action, f"{verb} {pods} worker Pods: {len(items)} slices of {group}{_detail(items[0])}")
+        note = f"{deed.verb} {pods} worker Pods: {len(items)} slices of group {group}{_detail(items[0])}"
+        yield Announcement(deed.reason, deed.action, note)
         return
     for outcome in items:
-        pods_of_one = sorted(p.name for p in (*outcome.created, *outcome.deleted))
-        more = f" and {len(pods_of_one) - 1} more hosts of its slice" if len(pods_of_one) > 1 else ""
-        note = f"{verb} worker Pod {namespace}/{pods_of_one[0]}{more}"
-        yield Announcement(reason, action, note + (f" for {group}{_detail(outcome)}" if action == "Delete" else ""))
+        names_of_one = sorted(p.name for p in (*outcome.created, *outcome.deleted))
+        more = f" and {len(names_of_one) - 1} more hosts of its slice" if len(names_of_one) > 1 else ""
+        note = f"{deed.verb} worker Pod {namespace}/{names_of_one[0]}{more}"
+        why = f" for group {group}{_detail(outcome)}" if deed is _DELETED else ""
+        yield Announcement(deed.reason, deed.action, note + why)
 
 
 def _detail(outcome: Outcome) -> str:

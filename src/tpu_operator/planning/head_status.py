@@ -50,7 +50,7 @@ def head_service(snapshot: Snapshot) -> JsonObject | None:
     """The own Service that leads to the head, by KubeRay's labels; of several, the one with the usual name."""
     usual = names.head_service(snapshot.cluster.name)
     found = {key.name: service for key, service in snapshot.observed.children.items() if key.kind == "Service"}
-    heads = sorted((name for name in found if _leads_to_head(found[name], snapshot.cluster.name)))
+    heads = sorted(name for name in found if _leads_to_head(found[name], snapshot.cluster.name))
     if usual in found:
         return found[usual]
     return found[heads[0]] if heads else None

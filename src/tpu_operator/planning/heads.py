@@ -37,7 +37,9 @@ def plan_head(snapshot: Snapshot) -> Part:
     lost = {h.uid: found for h in heads if not h.terminating and (found := loss(h, container))}
     live = [h for h in heads if not h.terminating and h.uid not in lost]
     deletes = [DeleteHead(h, lost[h.uid].reason, lost[h.uid].detail) for h in heads if h.uid in lost]
-    deletes += [DeleteHead(h, Reason.SURPLUS_HEAD, "another head is older or ready") for h in live[1:] if h.uid and not h.ready]
+    deletes += [
+        DeleteHead(h, Reason.SURPLUS_HEAD, "another head is older or ready") for h in live[1:] if h.uid and not h.ready
+    ]
     if live:
         return Part(actions=tuple(deletes), notices=_several(live))
     if deletes or _head_must_stay_away(snapshot):

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set as AbstractSet
+    from collections.abc import Mapping
+    from collections.abc import Set as AbstractSet
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class SliceKey(NamedTuple):
@@ -35,7 +37,7 @@ class Backoff:
         return max(0.0, (self.until - now).total_seconds())
 
 
-def next_backoff(
+def next_backoff(  # noqa: PLR0913  (a rule with its parameters)
     last: Backoff | None, now: datetime, *, first: float, cap: float, message: str = "", free: int = 0
 ) -> Backoff:
     """`first` seconds, doubled with each try up to `cap`; the first `free` tries wait for nothing."""

@@ -166,13 +166,10 @@ def diagnose(
     """How a slice stands. `refused`: the group's creates are being refused, so topping up is no hope."""
     if not piece.live:
         return Diagnosis(SliceState.LEAVING)
-    for pod in piece.pods:
-        if lost := loss(pod, ray_container):
-            return Diagnosis(SliceState.BROKEN, lost)
+    if broken := _broken(piece, ray_container):
+        return Diagnosis(SliceState.BROKEN, broken)
     if _resized(piece):
         return Diagnosis(SliceState.RESIZED, Loss(Reason.NUM_OF_HOSTS_CHANGED, f"numOfHosts is now {piece.size}"))
-    if len(piece.live) > sum(1 for h in piece.hosts if h < piece.size):
-        return Diagnosis(SliceState.BROKEN, Loss(Reason.HOST_DUPLICATE, "two pods claim the same host"))
     if not piece.missing:
         return Diagnosis(SliceState.WHOLE)
     if refused:
@@ -180,6 +177,13 @@ def diagnose(
     if _can_be_topped_up(piece, uncreated):
         return Diagnosis(SliceState.FORMING)
     return Diagnosis(SliceState.BROKEN, Loss(Reason.HOST_MISSING, f"{len(piece.live)} of {piece.size} hosts are there"))
+
+
+def _broken(piece: ObservedSlice, ray_container: str) -> Loss | None:
+    lost = next((found for pod in piece.pods if (found := loss(pod, ray_container))), None)
+    if lost is None and any(count > 1 for count in piece.hosts.values()):
+        return Loss(Reason.HOST_DUPLICATE, "two pods claim the same host")
+    return lost
 
 
 def _resized(piece: ObservedSlice) -> bool:

@@ -1,4 +1,4 @@
-"""Upgrade strategy Recreate: are the running pods made from the spec as it is now?"""
+"""Upgrade strategy Recreate: whether the running pods are made from the spec as it is now."""
 
 from __future__ import annotations
 

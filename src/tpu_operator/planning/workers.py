@@ -103,8 +103,8 @@ _TWICE = Loss(Reason.INDEX_DUPLICATE, "another slice has the same replica index"
 def choose_doomed(group: Group, states: dict[str, Diagnosis]) -> dict[str, Loss]:
     """Slices to delete in this pass, by name, with the reason.
 
-    Order matters: the named ones first, whatever their state, so that they are counted once (WD-01, WD-04, OC-04); then the
-    broken ones; only then is a surplus looked for.
+    Order matters: the named ones first, whatever their state, so that they are counted once (WD-01, WD-04, OC-04);
+    then the broken ones; only then is a surplus looked for.
     """
     doomed: dict[str, Loss] = dict.fromkeys(_named(group, states), _NAMED)
     for piece in group.slices:
@@ -179,7 +179,9 @@ def _fill(group: Group, states: dict[str, Diagnosis], doomed: dict[str, Loss]) -
         if missing and p.name in doomed and doomed[p.name].reason in _FAILURES
     )
     creates, waiting = _creates(group, doomed, forming, missing)
-    return Part(actions=(*_deletes(group, doomed), *creates), waiting=waiting, repairs=repairs, notices=tuple(_notices(group)))
+    return Part(
+        actions=(*_deletes(group, doomed), *creates), waiting=waiting, repairs=repairs, notices=tuple(_notices(group))
+    )
 
 
 def _creates(
@@ -193,11 +195,16 @@ def _creates(
     gone = [p for p in group.slices if p.name in doomed or not p.live]
     leaving = _leaving(group, gone)
     used = {p.index for p in group.slices if p not in gone and p.index is not None}
-    resting = {key.index: b.waits(now) for key, b in group.snapshot.memory.repairs.items() if key.group == group.name}
+    resting = {
+        key.index: b.waits(group.snapshot.now)
+        for key, b in group.snapshot.memory.repairs.items()
+        if key.group == group.name
+    }
     allocation = allocate(missing, used, leaving, resting)
     created = tuple(_new_slice(group, index, namer) for index in allocation.start)
     waiting = tuple(
-        Waiting(f"slice {group.name}-{index}", _why(index, leaving), seconds) for index, seconds in allocation.waits.items()
+        Waiting(f"slice {group.name}-{index}", _why(index, leaving), seconds)
+        for index, seconds in allocation.waits.items()
     )
     return (*top_ups, *created), waiting
 

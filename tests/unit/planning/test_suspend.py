@@ -61,7 +61,7 @@ class Cluster:
         return step
 
 
-@pytest.mark.parametrize(("first", "second"), itertools.product((True, False, None), repeat=2))
+@pytest.mark.parametrize(("first", "second"), [*itertools.product((True, False, None), repeat=2)])
 def test_every_history_ends_where_the_spec_says(first, second):
     cluster = Cluster()
     for spec in (None, first, second, second, second, second):

@@ -41,7 +41,9 @@ def kubernetes_token(cluster: RayCluster, _: OperatorConfig) -> Iterator[Blocker
         return
     if options.mode != "token":
         message = f"needs mode token, but mode is {options.mode or 'not set'}"
-        yield spec_mistake(f"{OPTIONS}.enableK8sTokenAuth", message, f"set {OPTIONS}.mode to token, or remove the field")
+        yield spec_mistake(
+            f"{OPTIONS}.enableK8sTokenAuth", message, f"set {OPTIONS}.mode to token, or remove the field"
+        )
     elif options.secret_name:
         message = "is not used with enableK8sTokenAuth"
         yield spec_mistake(f"{OPTIONS}.secretName", message, "remove secretName, or remove enableK8sTokenAuth")

@@ -14,7 +14,9 @@ AUTOSCALER_V2_ENV = "RAY_enable_autoscaler_v2"
 
 def objects(value: object) -> Iterator[JsonObject]:
     """The objects of a JSON list; whatever else stands there is skipped."""
-    return (cast("JsonObject", item) for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+    return (
+        (cast("JsonObject", item) for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+    )
 
 
 def env_entry(env: Iterable[JsonObject], name: str) -> JsonObject | None:

@@ -125,7 +125,9 @@ def _head_collisions(cluster: RayCluster) -> Iterator[Blocker]:
         if _has_env(cluster, name):
             yield spec_mistake(env_path(_RAY_CONTAINER, name), message, fix)
     for path in occupied_mounts(head.ray_container, _RAY_CONTAINER, GCS_VOLUME, GCS_PATH):
-        yield spec_mistake(path, f"collides with the operator's mount {GCS_VOLUME} at {GCS_PATH}", "use another name and path")
+        yield spec_mistake(
+            path, f"collides with the operator's mount {GCS_VOLUME} at {GCS_PATH}", "use another name and path"
+        )
     for index, volume in enumerate(objects(head.pod_spec.get("volumes"))):
         if volume.get("name") == GCS_VOLUME:
             field = f"{HEAD}.template.spec.volumes[{index}].name"

@@ -61,4 +61,6 @@ def ray_labels(cluster: RayCluster, _: OperatorConfig) -> Iterator[Blocker]:
         for key, value in group.labels.items():
             if problem := label_key_problem(key) or label_value_problem(value):
                 field = f"{path}.labels[{key}]"
-                yield spec_mistake(field, f"{key}={value} is no valid label: {problem}", "use a valid label key and value")
+                yield spec_mistake(
+                    field, f"{key}={value} is no valid label: {problem}", "use a valid label key and value"
+                )

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpu_operator.config import Gate
-from tpu_operator.planning.validation.containers import env_entry, env_path, objects, occupied_mounts, ray_container_path
+from tpu_operator.planning.validation.containers import (
+    env_entry,
+    env_path,
+    objects,
+    occupied_mounts,
+    ray_container_path,
+)
 from tpu_operator.planning.validation.mistake import AUTOSCALER, gate_off, spec_mistake
 from tpu_operator.planning.validation.node_groups import node_groups
 

@@ -80,4 +80,6 @@ def replica_bounds(cluster: RayCluster, _: OperatorConfig) -> Iterator[Blocker]:
                 yield spec_mistake(f"{path}.{field}", f"is {value}, expected 0 or more", f"set {field} to 0 or more")
         if low > high:
             message = f"minReplicas {low} is greater than maxReplicas {high}"
-            yield spec_mistake(f"{path}.minReplicas", message, f"set minReplicas to at most {high}, or raise maxReplicas")
+            yield spec_mistake(
+                f"{path}.minReplicas", message, f"set minReplicas to at most {high}, or raise maxReplicas"
+            )

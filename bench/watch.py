@@ -1,0 +1,59 @@
+"""The third party: a watch on pods that neither the operator nor the bare client has a part in."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from bench.api import METADATA_LIST, PODS, Api
+from bench.ledger import PartialList, PodEvent, PodLedger
+
+Condition = Callable[[PodLedger], bool]
+
+_decode_event = msgspec.json.Decoder(PodEvent).decode
+_decode_list = msgspec.json.Decoder(PartialList).decode
+
+WATCH_SECONDS = 3600
+
+
+@dataclass(slots=True)
+class PodWatch:
+    """Follows the pods of the bench's namespace and wakes whoever waits for something. Metadata only: it must be cheap."""
+
+    api: Api
+    ledger: PodLedger = field(default_factory=PodLedger)
+    _waiting: list[tuple[Condition, asyncio.Future[float]]] = field(default_factory=list)
+
+    async def run(self) -> None:
+        """Follow until cancelled."""
+        _, answer = await self.api.send("GET", PODS, accept=METADATA_LIST)
+        listing = _decode_list(answer)
+        self._see([PodEvent("ADDED", item) for item in listing.items])
+        version = listing.metadata.resourceVersion
+        path = f"{PODS}?watch=1&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
+        async for batch in self.api.lines(path):
+            self._see([_decode_event(line) for line in batch])
+        raise RuntimeError("the API server ended the watch")
+
+    def _see(self, events: list[PodEvent]) -> None:
+        now = time.perf_counter()
+        for event in events:
+            self.ledger.see(event, now)
+        for condition, future in self._waiting:
+            if not future.done() and condition(self.ledger):
+                future.set_result(now)
+
+    async def until(self, condition: Condition) -> float:
+        """Wait until `condition` holds and return when (perf_counter) the event that made it true came in."""
+        if condition(self.ledger):
+            return time.perf_counter()
+        entry = (condition, asyncio.get_running_loop().create_future())
+        self._waiting.append(entry)
+        try:
+            return await entry[1]
+        finally:
+            self._waiting.remove(entry)

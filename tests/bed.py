@@ -1,0 +1,279 @@
+"""A test bed: the operator in this process, against a real API server, in a namespace of its own.
+
+A bare API server has no scheduler and no kubelet; where a test needs what they do, the bed plays it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from devcluster.plane import ControlPlane
+from tpu_operator.api import names
+from tpu_operator.config import OperatorConfig
+from tpu_operator.controller.app import App
+from tpu_operator.controller.executor import RAYCLUSTERS
+from tpu_operator.errors import Conflict, Gone
+from tpu_operator.kube.client import Client
+from tpu_operator.kube.credentials import load_credentials
+from tpu_operator.kube.resource import EVENTS, PODS, Resource
+
+Json = dict[str, Any]
+
+SECONDS = 15.0
+
+
+def pod_template(chips: int = 0, **spec: object) -> Json:
+    resources: Json = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "1", "memory": "1Gi"}}
+    if chips:
+        for kind in resources.values():
+            kind["google.com/tpu"] = str(chips)
+    return {"spec": {"containers": [{"name": "ray", "image": "ray:test", "resources": resources}], **spec}}
+
+
+def group(name: str = "g", replicas: int | None = 1, hosts: int = 1, **fields: object) -> Json:
+    spec: Json = {"groupName": name, "numOfHosts": hosts, "template": pod_template(), **fields}
+    if replicas is not None:
+        spec["replicas"] = replicas
+    return spec
+
+
+def raycluster(name: str, *groups: Json, **spec: object) -> Json:
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": names.KIND,
+        "metadata": {"name": name},
+        "spec": {
+            "rayVersion": "2.60.0",
+            "headGroupSpec": {"rayStartParams": {}, "template": pod_template()},
+            "workerGroupSpecs": list(groups),
+            **spec,
+        },
+    }
+
+
+def name_of(obj: Json) -> str:
+    return str(obj["metadata"]["name"])
+
+
+def uid_of(obj: Json) -> str:
+    return str(obj["metadata"]["uid"])
+
+
+def label(obj: Json, key: str) -> str:
+    return str(obj["metadata"].get("labels", {}).get(key, ""))
+
+
+def slot(pod: Json) -> tuple[str, str, str]:
+    """Group, replica index, host index."""
+    return (label(pod, names.NODE_GROUP), label(pod, names.REPLICA_INDEX), label(pod, names.HOST_INDEX) or "0")
+
+
+def alive(pod: Json) -> bool:
+    return "deletionTimestamp" not in pod["metadata"]
+
+
+def workers(pods: Iterable[Json]) -> list[Json]:
+    return [p for p in pods if label(p, names.NODE_TYPE) == names.WORKER]
+
+
+def condition(cluster: Json, kind: str) -> Json:
+    found = [c for c in cluster.get("status", {}).get("conditions", []) if c["type"] == kind]
+    return found[0] if found else {}
+
+
+@dataclass
+class Bed:
+    """What a test uses: `client` acts as the user, `app` is the operator, `calls` counts its requests."""
+
+    client: Client
+    namespace: str
+    app: App
+    calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    # -- the user ------------------------------------------------------------------------------------------------------
+
+    async def create(self, cluster: Json) -> Json:
+        return await self.client.create(RAYCLUSTERS, self.namespace, cluster)
+
+    async def edit(self, name: str, *operations: Json) -> Json:
+        """A JSON patch, the autoscaler's way: no test, no resourceVersion."""
+        return await self.client.patch(RAYCLUSTERS, self.namespace, name, list(operations))
+
+    async def scale(self, name: str, replicas: int, to_delete: Iterable[str] = (), index: int = 0) -> None:
+        path = f"/spec/workerGroupSpecs/{index}"
+        await self.edit(
+            name,
+            {"op": "add", "path": f"{path}/replicas", "value": replicas},
+            {"op": "add", "path": f"{path}/scaleStrategy", "value": {"workersToDelete": list(to_delete)}},
+        )
+
+    async def delete_cluster(self, name: str, propagation: str = "Background") -> None:
+        await self.client.delete(RAYCLUSTERS, self.namespace, name, propagation=propagation)
+
+    async def cluster(self, name: str) -> Json:
+        return await self.client.get(RAYCLUSTERS, self.namespace, name)
+
+    # -- looking -------------------------------------------------------------------------------------------------------
+
+    async def pods(self, cluster: str | None = None) -> list[Json]:
+        selector = f"{names.CLUSTER}={cluster}" if cluster else None
+        return (await self.client.list(PODS, self.namespace, label_selector=selector)).items
+
+    async def workers(self, cluster: str | None = None) -> list[Json]:
+        return workers(await self.pods(cluster))
+
+    async def events(self) -> list[Json]:
+        return (await self.client.list(EVENTS, self.namespace)).items
+
+    async def all_of(self, resource: Resource) -> list[Json]:
+        return (await self.client.list(resource, self.namespace)).items
+
+    async def until(
+        self, what: str, true: Callable[[list[Json]], object], cluster: str | None = None, seconds: float = SECONDS
+    ) -> list[Json]:
+        """Look at the pods until `true` holds."""
+        return await self._until(what, lambda: self.pods(cluster), true, seconds)
+
+    async def until_cluster(
+        self, name: str, what: str, true: Callable[[Json], object], seconds: float = SECONDS
+    ) -> Json:
+        """Look at a RayCluster until `true` holds."""
+        return await self._until(what, lambda: self.cluster(name), true, seconds)
+
+    async def until_events(
+        self, what: str, true: Callable[[list[Json]], object], seconds: float = SECONDS
+    ) -> list[Json]:
+        return await self._until(what, self.events, true, seconds)
+
+    async def _until(self, what: str, look: Callable[[], Any], true: Callable[[Any], object], seconds: float) -> Any:
+        deadline = asyncio.get_running_loop().time() + seconds
+        while True:
+            seen = await look()
+            if true(seen):
+                return seen
+            if asyncio.get_running_loop().time() > deadline:
+                raise AssertionError(f"not within {seconds} s: {what}; seen: {_brief(seen)}")
+            await asyncio.sleep(0.03)
+
+    async def settled(self, quiet: float = 0.6) -> None:
+        """The operator has nothing left to do: no write of it for `quiet` seconds."""
+        loop = asyncio.get_running_loop()
+        last, since = self.writes(), loop.time()
+        while loop.time() - since < quiet:
+            await asyncio.sleep(0.05)
+            if self.writes() != last:
+                last, since = self.writes(), loop.time()
+
+    def writes(self) -> Counter[tuple[str, str]]:
+        """Requests of the operator that write, by verb and plural; Events aside."""
+        return Counter({k: n for k, n in self.calls.items() if k[0] not in ("get", "list", "watch") and k[1] != "events"})
+
+    # -- scheduler and kubelet -----------------------------------------------------------------------------------------
+
+    async def bind(self, pod: Json, node: str = "node") -> None:
+        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name_of(pod)}, "target": {"kind": "Node", "name": node}}
+        with suppress(Conflict):
+            await self.client.raw(
+                "POST", f"/api/v1/namespaces/{self.namespace}/pods/{name_of(pod)}/binding", body=json.dumps(body).encode()
+            )
+
+    async def status(self, pod: Json, **status: object) -> None:
+        await self.client.patch(PODS, self.namespace, name_of(pod), {"status": status}, subresource="status")
+
+    async def make_ready(self, pods: Iterable[Json]) -> None:
+        """Bind and start pods."""
+        for pod in pods:
+            if alive(pod) and pod["status"].get("phase") == "Pending":
+                await self.bind(pod)
+                await self.status(
+                    pod,
+                    phase="Running",
+                    podIP="10.1.2.3",
+                    conditions=[{"type": "Ready", "status": "True"}],
+                    containerStatuses=[_running(c["name"]) for c in pod["spec"]["containers"]],
+                )
+
+    async def all_ready(self, cluster: str, count: int) -> list[Json]:
+        """Wait for `count` live pods and make all of them ready."""
+        found = await self.until(f"{count} pods", lambda pods: sum(map(alive, pods)) == count, cluster)
+        await self.make_ready(found)
+        return await self.until(
+            f"{count} ready pods",
+            lambda pods: sum(p["status"].get("phase") == "Running" for p in pods) == count,
+            cluster,
+        )
+
+    async def fail(self, pod: Json, reason: str = "Error") -> None:
+        await self.status(pod, phase="Failed", reason=reason)
+
+    async def delete_pod(self, pod: Json, grace: int | None = None) -> None:
+        with suppress(Gone):
+            await self.client.delete(PODS, self.namespace, name_of(pod), grace_seconds=grace)
+
+    async def end_terminating(self) -> None:
+        """What a kubelet does at the end of the grace period."""
+        for pod in await self.pods():
+            if not alive(pod):
+                await self.delete_pod(pod, grace=0)
+
+
+def _running(container: str) -> Json:
+    return {
+        "name": container,
+        "ready": True,
+        "started": True,
+        "image": "",
+        "imageID": "",
+        "restartCount": 0,
+        "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}},
+    }
+
+
+def _brief(seen: Any) -> str:
+    if isinstance(seen, list):
+        return "; ".join(f"{name_of(p)} {p.get('status', {}).get('phase', '')} {'' if alive(p) else 'terminating'}" for p in seen)
+    return json.dumps(seen.get("status", seen))[:2000]
+
+
+@asynccontextmanager
+async def running_app(client: Client, credentials: Any, config: OperatorConfig) -> AsyncIterator[App]:
+    """The operator as a task of this loop, until the block ends."""
+    app = App(config, client, credentials)
+    stop = asyncio.Event()
+    task = asyncio.create_task(app.run(stop))
+    try:
+        await asyncio.wait_for(app.opened.wait(), SECONDS)
+        yield app
+    finally:
+        stop.set()
+        await asyncio.wait_for(task, SECONDS)
+
+
+@asynccontextmanager
+async def bed(
+    plane: ControlPlane, namespace: str, *, server: str | None = None, **settings: object
+) -> AsyncIterator[Bed]:
+    """A bed in `namespace`; `settings` are fields of OperatorConfig. `server`: where the operator finds the API server."""
+    credentials = await load_credentials(str(plane.kubeconfig))
+    theirs = await load_credentials(str(plane.kubeconfig))
+    if server is not None:
+        theirs.server = server
+        theirs.ssl_context = None
+    calls: Counter[tuple[str, str]] = Counter()
+
+    def count(verb: str, resource: Resource, status: int, seconds: float) -> None:
+        calls[verb, resource.plural] += 1
+
+    config = OperatorConfig(namespaces=(namespace,), **settings)  # type: ignore[arg-type]
+    async with (
+        Client(credentials) as user,
+        Client(theirs, observer=count) as client,
+        running_app(client, theirs, config) as app,
+    ):
+        yield Bed(user, namespace, app, calls)
