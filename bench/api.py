@@ -1,7 +1,5 @@
 """The few requests that the driver and its helper processes send."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from types import TracebackType
@@ -10,6 +8,7 @@ from typing import Any, Self
 import aiohttp
 
 from bench.connection import Connection
+from bench.errors import RequestRefusedError
 from bench.manifests import NAMESPACE
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -23,14 +22,6 @@ METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 Body = bytes | Mapping[str, Any] | Sequence[Mapping[str, Any]] | None
-
-
-class RequestRefusedError(RuntimeError):
-    """The API server answered with an error; `status` is its code."""
-
-    def __init__(self, status: int, what: str) -> None:
-        super().__init__(f"{status}: {what}")
-        self.status = status
 
 
 class Api:

@@ -1,7 +1,5 @@
 """What an operator wrote, by the API server's audit log: no client has to be believed."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +17,8 @@ class Write:
     verb: str
     resource: str
 
-    def __str__(self) -> str:
+    @property
+    def words(self) -> str:
         return f"{self.verb} {self.resource}"
 
 
@@ -83,7 +82,8 @@ def total(found: Counter[Write], *, resource: str | None = None, verbs: Iterable
 
 def summary(found: Counter[Write]) -> str:
     """Return the counts as words, the largest first."""
-    return ", ".join(f"{number} {write}" for write, number in sorted(found.items(), key=lambda item: (-item[1], item[0])))
+    largest_first = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{number} {write.words}" for write, number in largest_first)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,6 @@
 [method, path, body or null]) and prints the number of answers by status as JSON.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys
@@ -39,10 +37,9 @@ async def _send_all(api: Api, requests: Iterator[BareRequest], answers: Counter[
             answers[response.status] += 1
 
 
-async def _main(kubeconfig: Path, file: Path) -> None:
-    requests = iter(msgspec.json.decode(file.read_bytes(), type=list[BareRequest]))
+async def _main(connection: Connection, requests: Iterator[BareRequest]) -> None:
     answers: Counter[int] = Counter()
-    async with Api(Connection.from_kubeconfig(kubeconfig), IN_FLIGHT) as api:
+    async with Api(connection, IN_FLIGHT) as api:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         await asyncio.gather(*(_send_all(api, requests, answers) for _ in range(IN_FLIGHT)))
@@ -50,4 +47,5 @@ async def _main(kubeconfig: Path, file: Path) -> None:
 
 
 if __name__ == "__main__":
-    uvloop.run(_main(Path(sys.argv[1]), Path(sys.argv[2])))
+    requests = msgspec.json.decode(Path(sys.argv[2]).read_bytes(), type=list[BareRequest])
+    uvloop.run(_main(Connection.from_kubeconfig(Path(sys.argv[1])), iter(requests)))

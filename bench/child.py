@@ -1,7 +1,5 @@
 """A process that the driver starts and ends, always by its own process id."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys
@@ -9,12 +7,14 @@ from asyncio.subprocess import PIPE, STDOUT, Process
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
+from bench.errors import HelperError
 from bench.usage import Usage, usage_of
 from devcluster.daemons import mortal_command, tail
 
 GRACE = 5.0
-READY = b"ready"
+READY = "ready"
 
 
 @dataclass(slots=True)
@@ -24,11 +24,13 @@ class Child:
     name: str
     process: Process
     log: Path
+    greeting: str = ""
+    """What a helper said when it was ready."""
 
     @classmethod
     async def start(
         cls, name: str, command: Sequence[str], environment: Mapping[str, str], folder: Path, *, talks: bool = False
-    ) -> Child:
+    ) -> Self:
         """Start `command`; the kernel ends it if the driver dies."""
         log = folder / f"{name}.log"
         with log.open("ab") as output:
@@ -43,13 +45,14 @@ class Child:
         return cls(name, process, log)
 
     @classmethod
-    async def helper(cls, module: str, arguments: Sequence[str], folder: Path) -> Child:
+    async def helper(cls, module: str, arguments: Sequence[str], folder: Path) -> Self:
         """Start one of the bench's own modules and wait until it says that it is ready."""
-        child = await cls.start(module, [sys.executable, "-m", f"bench.{module}", *arguments], os.environ, folder, talks=True)
-        line = await child.hear()
-        if not line.startswith(READY):
+        command = [sys.executable, "-m", f"bench.{module}", *arguments]
+        child = await cls.start(module, command, os.environ, folder, talks=True)
+        child.greeting = (await child.hear()).decode()
+        if not child.greeting.startswith(READY):
             await child.stop()
-            raise RuntimeError(f"{module} did not start:\n{child.tail()}")
+            raise HelperError(f"{module} did not start:\n{child.tail()}")
         return child
 
     async def hear(self) -> bytes:

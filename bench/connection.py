@@ -1,11 +1,10 @@
 """How to reach the API server: what the driver's kubeconfigs hold, and no more."""
 
-from __future__ import annotations
-
 import base64
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import yaml
 
@@ -19,7 +18,7 @@ class Connection:
     token: str
 
     @classmethod
-    def from_kubeconfig(cls, path: Path) -> Connection:
+    def from_kubeconfig(cls, path: Path) -> Self:
         """Read a kubeconfig as devcluster writes it: one cluster, one user, everything inline."""
         config = yaml.safe_load(path.read_text())
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]

@@ -4,8 +4,6 @@
 says. Metadata is all it asks for, and it sends two requests a pod, so that it takes little from the operator measured.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections import deque
@@ -101,7 +99,7 @@ class Kubelet:
         """Follow the pods; the first answer is said to be ready."""
         _, answer = await self.api.send("GET", PODS, accept=METADATA_LIST)
         listing = msgspec.json.decode(answer, type=PartialList)
-        for item in listing.items:
+        for item in listing.items or ():
             self.see(PodEvent("ADDED", item))
         print("ready", flush=True)
         decode = msgspec.json.Decoder(PodEvent).decode

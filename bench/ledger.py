@@ -1,7 +1,5 @@
 """What a watch told about pods: who lives, since when, and who is on the way out. No I/O."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -43,7 +41,7 @@ class PartialList(msgspec.Struct):
     """meta.k8s.io/v1 PartialObjectMetadataList."""
 
     metadata: Metadata
-    items: list[PartialObject]
+    items: list[PartialObject] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,5 @@
 """The RayClusters that are applied, and what a bare client needs to do the same."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -82,7 +80,14 @@ def scale_down(replicas: int, workers_to_delete: list[str]) -> list[Object]:
 
 
 _SERVER_META = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink")
-_DEFAULTED_SPEC = ("dnsPolicy", "enableServiceLinks", "preemptionPolicy", "priority", "schedulerName", "securityContext")
+_DEFAULTED_SPEC = (
+    "dnsPolicy",
+    "enableServiceLinks",
+    "preemptionPolicy",
+    "priority",
+    "schedulerName",
+    "securityContext",
+)
 _DEFAULTED_CONTAINER = ("imagePullPolicy", "terminationMessagePath", "terminationMessagePolicy")
 _ADMITTED_TOLERATIONS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 

@@ -1,7 +1,5 @@
 """A few numbers about a handful of measurements."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Sequence
 

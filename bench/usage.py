@@ -1,7 +1,5 @@
 """Memory and CPU time of a process tree, from /proc (proc(5))."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,7 +19,7 @@ class Usage:
     memory: float
     cpu: float
 
-    def __add__(self, other: Usage) -> Usage:
+    def __add__(self, other: "Usage") -> "Usage":
         return Usage(self.memory + other.memory, self.cpu + other.cpu)
 
 

@@ -1,7 +1,5 @@
 """The third party: a watch on pods that neither the operator nor the bare client has a part in."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable
@@ -10,6 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from bench.api import METADATA_LIST, PODS, Api
+from bench.errors import WatchEndedError
 from bench.ledger import PartialList, PodEvent, PodLedger
 
 Condition = Callable[[PodLedger], bool]
@@ -32,12 +31,12 @@ class PodWatch:
         """Follow until cancelled."""
         _, answer = await self.api.send("GET", PODS, accept=METADATA_LIST)
         listing = _decode_list(answer)
-        self._see([PodEvent("ADDED", item) for item in listing.items])
+        self._see([PodEvent("ADDED", item) for item in listing.items or ()])
         version = listing.metadata.resourceVersion
         path = f"{PODS}?watch=1&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
         async for batch in self.api.lines(path):
             self._see([_decode_event(line) for line in batch])
-        raise RuntimeError("the API server ended the watch")
+        raise WatchEndedError("the API server ended the watch on pods")
 
     def _see(self, events: list[PodEvent]) -> None:
         now = time.perf_counter()
@@ -51,9 +50,10 @@ class PodWatch:
         """Wait until `condition` holds and return when (perf_counter) the event that made it true came in."""
         if condition(self.ledger):
             return time.perf_counter()
-        entry = (condition, asyncio.get_running_loop().create_future())
+        future: asyncio.Future[float] = asyncio.get_running_loop().create_future()
+        entry = (condition, future)
         self._waiting.append(entry)
         try:
-            return await entry[1]
+            return await future
         finally:
             self._waiting.remove(entry)

@@ -3,8 +3,6 @@
 `python -m bench.webhook CERTIFICATE KEY SECONDS` prints "ready PORT" and serves until it is ended.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import sys

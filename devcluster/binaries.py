@@ -1,20 +1,24 @@
-"""Where the programs come from: a folder that you name, the cache, PATH (kubectl only), a build."""
+"""Where the programs come from: a folder that you name, the cache, PATH (kubectl only, if its version fits), a build."""
 
 import os
+import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from devcluster.building import PACKAGES, Say, build, build_key
+from devcluster.building import KUBERNETES_MINOR, PACKAGES, Say, build, build_key
 from devcluster.errors import BuildError
 
 # The first is ours; the second is what users of envtest have set already.
 FOLDER_VARIABLES = ("TPU_OPERATOR_BIN", "KUBEBUILDER_ASSETS")
 CACHE_VARIABLE = "TPU_OPERATOR_CACHE"
-# A newer or older kubectl does; of the others only the pinned version is known to work.
+# Of the others only the pinned version is known to work.
 FROM_PATH = frozenset({"kubectl"})
+# Kubernetes' version skew policy: kubectl may be one minor version older or newer than the API server.
+KUBECTL_SKEW = 1
 
 BARE = ("etcd", "kube-apiserver")
 FULL = (*BARE, "kube-controller-manager", "kube-scheduler", "kwok")
@@ -49,7 +53,18 @@ def lookup(name: str, sources: Sources) -> Path | None:
         if os.access(folder / name, os.X_OK):
             return (folder / name).absolute()
     found = shutil.which(name, path=sources.path) if name in FROM_PATH else None
-    return Path(found) if found else None
+    return Path(found) if found and fits(Path(found)) else None
+
+
+def fits(kubectl: Path) -> bool:
+    """Tell whether a kubectl is close enough in version to our API server; one that does not run is not."""
+    command = [str(kubectl), "version", "--client", "--output=json"]
+    try:
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    match = re.search(r'"gitVersion": "v1\.(\d+)\.', printed)
+    return match is not None and abs(int(match[1]) - KUBERNETES_MINOR) <= KUBECTL_SKEW
 
 
 def ensure(names: Iterable[str], say: Say | None = None) -> dict[str, Path]:

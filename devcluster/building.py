@@ -13,12 +13,13 @@ from devcluster.locks import locked
 from devcluster.toolchain import Go, find_go, wanted_version
 
 MODULE = Path(__file__).parent
-KUBERNETES_VERSION = "v1.36.1"
+KUBERNETES_MINOR = 36
+KUBERNETES_VERSION = f"v1.{KUBERNETES_MINOR}.1"
 VERSION_PACKAGE = "k8s.io/component-base/version"
 # Without a version stamped in, clients see v0.0.0 and some refuse to talk.
 LINKER_FLAGS = (
     f"-s -w -X {VERSION_PACKAGE}.gitVersion={KUBERNETES_VERSION}"
-    f" -X {VERSION_PACKAGE}.gitMajor=1 -X {VERSION_PACKAGE}.gitMinor=36"
+    f" -X {VERSION_PACKAGE}.gitMajor=1 -X {VERSION_PACKAGE}.gitMinor={KUBERNETES_MINOR}"
 )
 BUILD_FLAGS = ("-trimpath", "-ldflags", LINKER_FLAGS)
 BUILD_ENVIRONMENT = {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly", "GOWORK": "off"}

@@ -50,7 +50,7 @@ class ApiClient:
 
     def merge(self, path: str, document: Mapping[str, object]) -> dict[str, object]:
         """Change the object at `path` by a JSON merge patch."""
-        return self._json("PATCH", path, document, content_type=MERGE)
+        return self.patch(path, document, MERGE)
 
     def patch(self, path: str, body: object, content_type: str) -> dict[str, object]:
         """Patch the object at `path`; `body` is what `content_type` says."""

@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -129,16 +129,15 @@ class ControlPlane:
 
     def environment(self, user: str = ADMIN.name) -> dict[str, str]:
         """Return the environment of a command that is to talk to this plane, kubectl on its PATH."""
-        folders = dict.fromkeys(str(path.parent) for path in self._tools().values())
         return os.environ | {
             "KUBECONFIG": str(self.kubeconfig_for(user)),
             "KUBECACHEDIR": str(self._scratch.path / "kubectl-cache"),
-            "PATH": os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)]),
+            "PATH": os.pathsep.join([str(self._kubectl.parent), os.environ.get("PATH", os.defpath)]),
         }
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         """Run kubectl as admin and return what it prints; raise CommandError with its complaint if it fails."""
-        command = [str(self._tools()["kubectl"]), *args]
+        command = [str(self._kubectl), *args]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, env=self.environment())
         if done.returncode != 0:
             raise CommandError(f"kubectl {' '.join(args)}: {done.stderr.strip()}")
@@ -237,8 +236,9 @@ class ControlPlane:
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
         self._wait(f"service account default of {namespace}", partial(client.answers, path))
 
-    def _tools(self) -> dict[str, Path]:
-        return ensure(["kubectl"])
+    @cached_property
+    def _kubectl(self) -> Path:
+        return ensure(["kubectl"])["kubectl"]
 
 
 def _unready_nodes(client: ApiClient) -> int:

@@ -4,7 +4,8 @@
 `cluster`    full plane with our CRD and fake TPU nodes, one a session and worker process
 `namespace`  `namespace(plane)` makes a namespace of its own for the test and returns its name
 
-What they start with is `apiserver_options` and `cluster_options`: override these (session scope) to change it.
+What they start with is `apiserver_options` and `cluster_options`: override these in the
+top-level conftest.py to change it (a plane is started once: an override in a module would come too late or hit others).
 """
 
 import re

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 Seconds = Annotated[float, Field(ge=0)]
+# No import of api.json: this module is a leaf.
+JsonDict = dict[str, Any]
 
 
 class Gate(StrEnum):
@@ -61,12 +63,17 @@ def enabled_gates(value: object) -> object:
     return DEFAULT_GATES - {name for name, on in value.items() if not on} | {name for name, on in value.items() if on}
 
 
+def _split(value: object) -> object:
+    """`a, b` as an environment variable or flag has it (KubeRay does not trim, quirk 86)."""
+    return tuple(part for part in map(str.strip, value.split(",")) if part) if isinstance(value, str) else value
+
+
 class OperatorConfig(BaseModel):
     """Settings with their defaults. KubeRay's defaults where KubeRay has the setting."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    namespaces: Annotated[tuple[str, ...], NoDecode] = ()
+    namespaces: Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)] = ()
     """Namespaces to serve; none means all."""
     cluster_domain: str = "cluster.local"
     """Domain of the cluster's DNS, for the head's address."""
@@ -81,6 +88,17 @@ class OperatorConfig(BaseModel):
     """Name the head pod `<cluster>-head` instead of letting its name be unique."""
     head_cluster_ip_service: bool = False
     """Give the head service a ClusterIP instead of making it headless."""
+
+    default_pod_labels: Mapping[str, str] = Field(default_factory=dict)
+    """Labels of all pods that have none of the same key."""
+    default_pod_annotations: Mapping[str, str] = Field(default_factory=dict)
+    """Annotations of all pods that have none of the same key."""
+    default_container_envs: tuple[JsonDict, ...] = ()
+    """Variables (core/v1 EnvVar) of all Ray containers that have none of the same name."""
+    head_sidecar_containers: tuple[JsonDict, ...] = ()
+    """Containers (core/v1 Container) beside Ray in head pods."""
+    worker_sidecar_containers: tuple[JsonDict, ...] = ()
+    """Containers (core/v1 Container) beside Ray in worker pods."""
 
     feature_gates: Annotated[frozenset[str], NoDecode, BeforeValidator(enabled_gates)] = DEFAULT_GATES
     """Gates that are on. Given as `A=true,B=false` or as a mapping, which is laid over the defaults."""

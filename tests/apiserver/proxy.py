@@ -11,7 +11,8 @@ requests and holds for a number of them:
         proxy.delay_events(watches("pods"), 5.0)         # each event of streams opened from now on comes late
         proxy.hold_events(watches("pods"))               # events of such streams are kept back (open ones too) ...
         proxy.release_events()                           # ... until now
-        proxy.cut_streams(); proxy.inject(line); proxy.requests
+        proxy.swallow_events(watches("pods"))            # what open streams would tell from now on is lost
+        proxy.cut_streams(); proxy.end_streams(); proxy.inject(event); proxy.requests; proxy.heal()
 
 Point a client at `proxy.url`, or at the kubeconfig that `proxy.write_kubeconfig(path)` writes.
 """
@@ -90,6 +91,7 @@ class Stream:
     seen: Seen
     task: asyncio.Task[Any]
     delay: float
+    deaf: bool = False
     lines: asyncio.Queue[tuple[float, bytes | None]] = field(default_factory=asyncio.Queue)
     flowing: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -109,6 +111,7 @@ class Proxy:
         self._held: list[Match] = []
         self.streams: list[Stream] = []
         self.requests: list[Seen] = []
+        self._news = asyncio.Event()
         self.url = ""
 
     async def __aenter__(self) -> Self:
@@ -199,6 +202,11 @@ class Proxy:
         for stream in self.streams:
             stream.flowing.set()
 
+    def swallow_events(self, matches: Match) -> None:
+        """Throw away what the API server tells matching streams that are open now; later ones are not concerned."""
+        for stream in self.streams:
+            stream.deaf = stream.deaf or matches(stream.seen)
+
     def cut_streams(self, matches: Match = everything) -> int:
         """Lose the connection of open watches; return of how many."""
         doomed = [stream for stream in self.streams if matches(stream.seen)]
@@ -224,11 +232,18 @@ class Proxy:
         """Return how many requests have come that match."""
         return sum(map(matches, self.requests))
 
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Wait until a condition over `requests` and `streams` holds."""
+        while not condition():
+            self._news.clear()
+            await self._news.wait()
+
     # -- serving -------------------------------------------------------------------------------------------------------
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         seen = Seen(request.method, request.path, dict(request.query), await request.read())
         self.requests.append(seen)
+        self._news.set()
         fault = self._take(seen)
         if fault.answer is not None:
             return fault.answer()
@@ -271,6 +286,7 @@ class Proxy:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         self.streams.append(stream)
+        self._news.set()
         reader = asyncio.create_task(self._read(answer, stream))
         try:
             await self._deliver(stream, response)
@@ -287,7 +303,7 @@ class Proxy:
         rest = b""
         async for chunk in answer.content.iter_any():
             *whole, rest = (rest + chunk).split(b"\n")
-            for line in whole:
+            for line in whole if not stream.deaf else ():
                 stream.put(line + b"\n")
         stream.put(None)
 

@@ -18,6 +18,10 @@ def program(folder: Path, name: str, text: str = "#!/bin/sh\n") -> Path:
     return path
 
 
+def kubectl(version: str) -> str:
+    return f"""#!/bin/sh\necho '{{"clientVersion": {{"gitVersion": "{version}"}}}}'\n"""
+
+
 @pytest.fixture
 def sources(tmp_path: Path) -> Sources:
     environment = {
@@ -33,8 +37,18 @@ def test_a_program_is_taken_from_the_first_place_that_has_it(sources: Sources, t
     places = [tmp_path / "path", sources.built, tmp_path / "assets", tmp_path / "ours"]
     for place in places:
         assert lookup("kubectl", sources) != place / "kubectl"
-        made = program(place, "kubectl")
+        made = program(place, "kubectl", kubectl("v1.36.0"))
         assert lookup("kubectl", sources) == made
+
+
+@pytest.mark.parametrize(
+    ("version", "want"), [("v1.34.9", False), ("v1.35.0", True), ("v1.37.2", True), ("v1.38.0", False), ("?", False)]
+)
+def test_a_kubectl_on_path_may_be_one_minor_version_off(
+    sources: Sources, tmp_path: Path, version: str, want: bool
+) -> None:
+    made = program(tmp_path / "path", "kubectl", kubectl(version))
+    assert lookup("kubectl", sources) == (made if want else None)
 
 
 def test_only_kubectl_is_taken_from_path(sources: Sources, tmp_path: Path) -> None:

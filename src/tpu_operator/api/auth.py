@@ -12,9 +12,9 @@ class AuthOptions(ApiObject):
     """Token authentication; only an explicit `mode: token` turns it on."""
 
     mode: Annotated[Literal["disabled", "token"] | None, Crd("token turns token authentication on.")] = None
-    secret_name: Annotated[
-        Text | None, Crd("Secret of yours with the key auth_token; one is generated if absent.")
-    ] = None
+    secret_name: Annotated[Text | None, Crd("Secret of yours with the key auth_token; one is generated if absent.")] = (
+        None
+    )
     enable_k8s_token_auth: Annotated[
         Flag | None, Crd("Accept tokens of Kubernetes service accounts, checked by the API server.")
     ] = None

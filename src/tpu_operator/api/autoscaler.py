@@ -11,9 +11,9 @@ from tpu_operator.api.schema import Core, Crd
 class AutoscalerOptions(ApiObject):
     """Options of the autoscaler. `upscaling_mode` and `idle_timeout_seconds` are read by Ray, not by the operator."""
 
-    version: Annotated[
-        Literal["v1", "v2"] | None, Crd("Generation of Ray's autoscaler: v1 or v2.", v1_only=True)
-    ] = None
+    version: Annotated[Literal["v1", "v2"] | None, Crd("Generation of Ray's autoscaler: v1 or v2.", v1_only=True)] = (
+        None
+    )
     image: Annotated[Text | None, Crd("Image of the sidecar; that of the Ray container if absent.")] = None
     image_pull_policy: Annotated[Text | None, Crd("Pull policy of the sidecar's image.")] = None
     resources: Annotated[
@@ -22,9 +22,7 @@ class AutoscalerOptions(ApiObject):
     security_context: Annotated[
         Manifest | None, Core("api.core.v1.SecurityContext"), Crd("Security context of the sidecar.")
     ] = None
-    env: Annotated[
-        tuple[Annotated[Manifest, Core("api.core.v1.EnvVar")], ...], Crd("Environment of the sidecar.")
-    ] = ()
+    env: Annotated[tuple[Annotated[Manifest, Core("api.core.v1.EnvVar")], ...], Crd("Environment of the sidecar.")] = ()
     env_from: Annotated[
         tuple[Annotated[Manifest, Core("api.core.v1.EnvFromSource")], ...],
         Crd("Sources of the sidecar's environment."),
@@ -36,9 +34,9 @@ class AutoscalerOptions(ApiObject):
         tuple[Text, ...], Crd("Command of the sidecar, instead of the generated one.", v1_only=True)
     ] = ()
     args: Annotated[tuple[Text, ...], Crd("Arguments of the sidecar's command.", v1_only=True)] = ()
-    idle_timeout_seconds: Annotated[
-        Int32 | None, Crd("Seconds without work after which a worker may be removed.")
-    ] = None
+    idle_timeout_seconds: Annotated[Int32 | None, Crd("Seconds without work after which a worker may be removed.")] = (
+        None
+    )
     upscaling_mode: Annotated[
         Literal["Default", "Aggressive", "Conservative"] | None, Crd("How fast Ray asks for more workers.")
     ] = None

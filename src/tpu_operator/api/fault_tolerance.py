@@ -14,9 +14,9 @@ class RedisCredential(ApiObject):
     """User name or password for Redis: a literal `value`, or a reference as in a container's environment."""
 
     value: Annotated[Text | None, Crd("The value itself.")] = None
-    value_from: Annotated[
-        Manifest | None, Core("api.core.v1.EnvVarSource"), Crd("Where the value is taken from.")
-    ] = None
+    value_from: Annotated[Manifest | None, Core("api.core.v1.EnvVarSource"), Crd("Where the value is taken from.")] = (
+        None
+    )
 
 
 class GcsStorage(ApiObject):

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Strict, model_validator
 from pydantic_core import PydanticCustomError, core_schema
 
-from tpu_operator.api.json import JsonObject
 from tpu_operator.api.schema import Core, Crd
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
+
+    from tpu_operator.api.json import JsonObject
 
 INT32_MAX: Final = 2**31 - 1
 INT32_MIN: Final = -(2**31)
@@ -47,9 +48,13 @@ def _map_of_texts(value: object) -> object:
 
 def _whole_number(value: object) -> object:
     """A number in digits is text in JSON, and no number (PT-14): only real numbers pass."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _is_whole(value):
         raise _wrong_type("a whole number")
     return int(value)
+
+
+def _is_whole(value: float) -> bool:
+    return isinstance(value, int) or value.is_integer()
 
 
 def _int32(value: int) -> int:
@@ -74,10 +79,8 @@ def _raw_object(value: object) -> object:
 Text: TypeAlias = Annotated[str, BeforeValidator(scalar_text)]
 TextMap: TypeAlias = Annotated[dict[str, str], BeforeValidator(_map_of_texts)]
 Flag: TypeAlias = Annotated[bool, Strict()]
-Int32: TypeAlias = Annotated[
-    int, BeforeValidator(_whole_number), AfterValidator(_int32), Crd(extra={"format": "int32"})
-]
-Int64: TypeAlias = Annotated[int, BeforeValidator(_whole_number), Crd(extra={"format": "int64"})]
+Int32: TypeAlias = Annotated[int, BeforeValidator(_whole_number), AfterValidator(_int32), Crd(format="int32")]
+Int64: TypeAlias = Annotated[int, BeforeValidator(_whole_number), Crd(format="int64")]
 QuantityText: TypeAlias = Annotated[str, BeforeValidator(scalar_text), Core("apimachinery.pkg.api.resource.Quantity")]
 
 if TYPE_CHECKING:

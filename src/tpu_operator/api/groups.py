@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from tpu_operator.api.fields import INT32_MAX, ApiObject, Flag, Int32, Manifest, Text, TextMap
-from tpu_operator.api.json import JsonObject
 from tpu_operator.api.schema import Core, Crd
+
+if TYPE_CHECKING:
+    from tpu_operator.api.json import JsonObject
 
 
 class IngressTls(ApiObject):
     """TLS of an ingress, as in networking.k8s.io/v1."""
 
-    hosts: Annotated[
-        tuple[Text, ...], Crd("Hosts in the certificate.", extra={"x-kubernetes-list-type": "atomic"})
-    ] = ()
+    hosts: Annotated[tuple[Text, ...], Crd("Hosts in the certificate.", atomic=True)] = ()
     secret_name: Annotated[Text | None, Crd("Secret with the certificate.")] = None
 
 
@@ -57,7 +57,7 @@ class NodeGroup(ApiObject):
     def containers(self) -> list[JsonObject]:
         """The template's containers as the user wrote them; whatever else stands in the list is left out."""
         found = self.pod_spec.get("containers")
-        return [cast("JsonObject", c) for c in found if isinstance(c, dict)] if isinstance(found, list) else []
+        return [c for c in found if isinstance(c, dict)] if isinstance(found, list) else []
 
     @property
     def ray_container(self) -> JsonObject | None:
@@ -70,7 +70,9 @@ class HeadGroupSpec(NodeGroup):
 
     service_type: Annotated[Text | None, Crd("Type of the head service and of the serve service.")] = None
     head_service: Annotated[
-        Manifest | None, Core("api.core.v1.Service"), Crd("Head service of your own; the generated parts are merged in.")
+        Manifest | None,
+        Core("api.core.v1.Service"),
+        Crd("Head service of your own; the generated parts are merged in."),
     ] = None
     enable_ingress: Annotated[Flag | None, Crd("Whether the dashboard gets an ingress.")] = None
     ingress_options: Annotated[IngressOptions | None, Crd("Options of the ingress.", v1_only=True)] = None
@@ -91,9 +93,7 @@ class WorkerGroupSpec(NodeGroup):
     """
 
     group_name: Annotated[Text, Crd("Name of the group.", required=True)]
-    replicas: Annotated[
-        Int32 | None, Crd("Slices wanted, kept within minReplicas and maxReplicas.", default=0)
-    ] = None
+    replicas: Annotated[Int32 | None, Crd("Slices wanted, kept within minReplicas and maxReplicas.", default=0)] = None
     min_replicas: Annotated[Int32 | None, Crd("Least number of slices.", required=True, default=0)] = None
     max_replicas: Annotated[Int32 | None, Crd("Greatest number of slices.", required=True, default=INT32_MAX)] = None
     num_of_hosts: Annotated[

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from tpu_operator.api.fields import scalar_text
-from tpu_operator.api.json import JsonObject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tpu_operator.api.json import JsonValue
+    from tpu_operator.api.json import JsonObject, JsonValue
 
 
 @dataclass(frozen=True, slots=True)

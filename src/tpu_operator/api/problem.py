@@ -38,7 +38,7 @@ class FieldProblem:
     @property
     def fix(self) -> str:
         """What to do about it."""
-        return f"add it: {self.expected}" if self.got == MISSING else f"set it to {self.expected}"
+        return "add it" if self.got == MISSING else f"set it to {self.expected}"
 
 
 def field_path(parts: Iterable[str | int]) -> str:
@@ -64,6 +64,6 @@ def problem(error: ErrorDetails, prefix: str) -> FieldProblem:
     kind, context = error["type"], error.get("ctx", {})
     field = field_path((prefix, *error["loc"]))
     if kind == "missing":
-        return FieldProblem(field, MISSING, "this field is required")
+        return FieldProblem(field, MISSING, "a value")
     expected = context.get("expected") or _EXPECTED.get(kind) or error["msg"]
     return FieldProblem(field, shown(error["input"]), str(expected))

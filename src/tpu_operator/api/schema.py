@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-from tpu_operator.api.json import JsonValue
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,18 +18,25 @@ class Crd:
     """How the CRD describes a field.
 
     `doc` is what `kubectl explain` prints. `keys` make a list an associative one. `v1_only` fields are not in
-    v1alpha1, `v1alpha1_required` ones are optional in v1 only. `extra` is copied into the schema as it is.
+    v1alpha1, `v1alpha1_required` ones are optional in v1 only. `atomic` lists are replaced as a
+    whole by server-side apply, and said to be so.
     """
 
     doc: str = ""
     required: bool = False
-    default: JsonValue = None
+    default: str | int | None = None
     nullable: bool = False
     keys: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
     v1_only: bool = False
     v1alpha1_required: bool = False
-    extra: Mapping[str, JsonValue] = field(default_factory=dict)
+    format: str = ""
+    pattern: str = ""
+    enum: tuple[str, ...] = ()
+    min_length: int | None = None
+    max_length: int | None = None
+    minimum: int | None = None
+    atomic: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,6 @@
 """The spec of a RayCluster."""
 
-from __future__ import annotations
-
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field
 
@@ -43,9 +41,7 @@ class RayClusterSpec(ApiObject):
 
     head_group_spec: Annotated[HeadGroupSpec, Crd("The head node.", required=True)]
     worker_group_specs: Annotated[tuple[WorkerGroupSpec, ...], Crd("The groups of workers.")] = ()
-    ray_version: Annotated[
-        Text | None, Crd("Version of Ray in the images, on which probes and checks depend.")
-    ] = None
+    ray_version: Annotated[Text | None, Crd("Version of Ray in the images, on which probes and checks depend.")] = None
     enable_in_tree_autoscaling: Annotated[Flag | None, Crd("Whether Ray's autoscaler runs beside the head.")] = None
     autoscaler_options: Annotated[AutoscalerOptions | None, Crd("Options of the autoscaler.")] = None
     head_service_annotations: Annotated[TextMap, Crd("Annotations of the head service.")] = Field(default_factory=dict)
@@ -77,6 +73,6 @@ class RayClusterSpec(ApiObject):
         return bool(self.enable_in_tree_autoscaling)
 
     @classmethod
-    def empty(cls) -> RayClusterSpec:
+    def empty(cls) -> Self:
         """Stands in for a spec of which nothing can be read."""
         return cls(head_group_spec=HeadGroupSpec(template={}))

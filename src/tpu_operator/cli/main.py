@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path  # noqa: TC003  (typer reads the annotations)
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tpu_operator import __version__
 from tpu_operator.errors import TpuOperatorError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 app = typer.Typer(
     help="A Kubernetes operator that makes a multi-host TPU slice the unit of a Ray cluster.",

@@ -19,7 +19,7 @@ def read_config(**flags: object) -> OperatorConfig:
     """The configuration; flags that are None were not given. InvalidInput names what is wrong and what would be right."""
     _refuse_unknown_variables()
     try:
-        return EnvironmentConfig(**{k: v for k, v in flags.items() if v is not None})
+        return EnvironmentConfig(**{k: v for k, v in flags.items() if v is not None})  # type: ignore[arg-type]  # pydantic checks them
     except ValidationError as error:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"])

@@ -56,6 +56,7 @@ class App:
     reconciler: Reconciler = field(init=False)
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     """The caches are filled and passes may start."""
+    _background: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.queue = WorkQueue(self._process, workers=self.config.concurrent_passes)
@@ -91,19 +92,11 @@ class App:
     async def run(self, stop: asyncio.Event) -> None:
         """Serve until `stop` is set or the process gets SIGTERM or SIGINT."""
         clusterwide = not self.config.namespaces
-        registry = build_registry(self.clusters, self.queue.add, self.credentials, self._started)
-        background = [
-            asyncio.create_task(work, name=name)
-            for name, work in (
-                ("caches", self.caches.run()),
-                ("events", self.events.run()),
-                ("relist", self._relist()),
-                ("open", self._open_when_synced()),
-            )
-        ]
+        log.info("starting", version=__version__, namespaces=list(self.config.namespaces) or "all")
+        self._spawn()
         try:
             await kopf.operator(
-                registry=registry,
+                registry=build_registry(self.clusters, self.queue.add, self.credentials, self._wind_up),
                 settings=build_settings(clusterwide=clusterwide),
                 clusterwide=clusterwide,
                 namespaces=self.config.namespaces,
@@ -111,14 +104,25 @@ class App:
                 stop_flag=stop,
             )
         finally:
-            await self.queue.stop(STOP_GRACE)
-            for task in background:
-                task.cancel()
-            await asyncio.gather(*background, return_exceptions=True)
+            await self._wind_up()
             log.info("stopped")
 
-    async def _started(self) -> None:
-        log.info("started", version=__version__, namespaces=list(self.config.namespaces) or "all")
+    def _spawn(self) -> None:
+        works = {
+            "caches": self.caches.run(),
+            "events": self.events.run(),
+            "relist": self._relist(),
+            "open": self._open_when_synced(),
+        }
+        self._background = [asyncio.create_task(work, name=name) for name, work in works.items()]
+
+    async def _wind_up(self) -> None:
+        """Let passes end and stop what runs beside kopf. As a handler of its own clean-up, for else it waits for all this."""
+        await self.queue.stop(STOP_GRACE)
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        self._background.clear()
 
     async def _open_when_synced(self) -> None:
         """No pass before every cache is filled: a pass on half a picture would create what is there already."""

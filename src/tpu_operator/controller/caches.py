@@ -16,8 +16,7 @@ from tpu_operator.kube.consistency import OwnWrites
 from tpu_operator.kube.informer import Informer
 from tpu_operator.kube.resource import PODS, Resource
 from tpu_operator.planning.pod import OwnerReference, Pod
-from tpu_operator.planning.snapshot import ChildKey
-from tpu_operator.resources.registry import CHILD_KINDS, ChildKind, possible_children
+from tpu_operator.resources.registry import CHILD_KINDS, ChildKey, ChildKind, possible_children
 
 if TYPE_CHECKING:
     from tpu_operator.api.json import JsonObject

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from typing_extensions import override
+
 from tpu_operator.api.raycluster import RayCluster
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ class Key(NamedTuple):
     namespace: str
     name: str
 
+    @override
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 

@@ -31,6 +31,7 @@ from tpu_operator.planning.plan import (
     PatchFinalizers,
     StampPod,
 )
+from tpu_operator.planning.pod import OwnerReference
 from tpu_operator.planning.slices import pod_gone_by
 from tpu_operator.planning.upgrade import recreate_hash
 from tpu_operator.resources.pods.head import head_pod
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from tpu_operator.kube.client import Client
     from tpu_operator.kube.limiter import FairLimiter
     from tpu_operator.planning.plan import Plan
-    from tpu_operator.planning.pod import OwnerReference, Pod
+    from tpu_operator.planning.pod import Pod
     from tpu_operator.planning.snapshot import Snapshot
 
 RAYCLUSTERS = Resource(names.GROUP, names.VERSION, names.PLURAL, names.KIND)
@@ -77,7 +78,7 @@ class Executor:
     """Turns actions into API calls. `may_go_on` says whether the plan still rests on the newest spec and on leadership."""
 
     client: Client
-    limiter: FairLimiter
+    limiter: FairLimiter[Key]
     caches: Caches
     config: OperatorConfig
 

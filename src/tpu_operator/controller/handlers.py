@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def build_registry(
-    clusters: Clusters, wake: Wake, credentials: Credentials, on_startup: Callable[[], Awaitable[None]]
+    clusters: Clusters, wake: Wake, credentials: Credentials, on_cleanup: Callable[[], Awaitable[None]]
 ) -> kopf.OperatorRegistry:
     """The operator's handlers: raw events only, so that kopf writes nothing to anybody's object."""
     registry = kopf.OperatorRegistry()
@@ -33,10 +33,10 @@ def build_registry(
         if key is not None:
             wake(key)
 
-    async def startup(**_: object) -> None:
-        await on_startup()
+    async def cleanup(**_: object) -> None:
+        await on_cleanup()
 
-    kopf.on.startup(registry=registry)(startup)
+    kopf.on.cleanup(registry=registry)(cleanup)
     kopf.on.login(registry=registry)(login)
     kopf.on.event(names.GROUP, names.VERSION, names.PLURAL, registry=registry)(event)
     return registry

@@ -16,8 +16,8 @@ from tpu_operator.kube.client import Client
 from tpu_operator.kube.credentials import load_credentials
 from tpu_operator.kube.resource import PODS
 from tpu_operator.planning.pod import Pod
-from tpu_operator.planning.snapshot import ChildKey, Observed
-from tpu_operator.resources.registry import CHILD_KINDS, possible_children
+from tpu_operator.planning.snapshot import Observed
+from tpu_operator.resources.registry import CHILD_KINDS, ChildKey, possible_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,7 +45,8 @@ async def _look_at(client: Client, cluster: RayCluster) -> tuple[RayCluster, Obs
     merged = RayCluster.parse({**cluster.raw, "metadata": live["metadata"], "status": live.get("status") or {}})
     selector = f"{names.CLUSTER}={cluster.name},{names.NODE_TYPE} in ({names.HEAD},{names.WORKER})"
     listing = await client.list(PODS, cluster.namespace, decode=_POD.decode, label_selector=selector)
-    own, foreign = [], []
+    own: list[Pod] = []
+    foreign: list[Pod] = []
     for pod in listing.items:
         owner = pod.controller()
         (own if owner is not None and owner.uid == merged.uid else foreign).append(pod)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tpu_operator.api import names
+from tpu_operator.api.conditions import ConditionType
 from tpu_operator.controller.clusters import Key
 from tpu_operator.controller.executor import RAYCLUSTERS
 from tpu_operator.errors import Conflict, Gone
 from tpu_operator.kube.events import EventSink, ObjectReference
 from tpu_operator.planning.announce import Announcement, announcements
-from tpu_operator.planning.status import changed, is_ours, next_status
+from tpu_operator.planning.status import changed, next_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,6 +37,8 @@ class _AnswerMeta(msgspec.Struct, rename="camel"):
 class _Answer(msgspec.Struct):
     metadata: _AnswerMeta
 
+
+OUR_CONDITIONS = frozenset(ConditionType)
 
 _ANSWER = msgspec.json.Decoder(_Answer)
 
@@ -83,7 +86,7 @@ class Reporter:
         With conditions of other controllers in the list, which is written as a whole, the version is one too.
         """
         metadata: JsonObject = {"uid": cluster.uid}
-        if any(not is_ours(c) for c in cluster.status.conditions):
+        if any(c.type not in OUR_CONDITIONS for c in cluster.status.conditions):
             metadata["resourceVersion"] = cluster.metadata.resource_version
         body: JsonObject = {"metadata": metadata, "status": patch}
         answer = await self.client.patch(

@@ -90,8 +90,10 @@ class _Stream:
     """Where to go on watching; empty means that a list comes first."""
     uids: set[str] = field(default_factory=set)
     listed: bool = False
+    open: bool = False
+    """The last watch was let in."""
     moved: bool = False
-    """Something arrived since the watch was opened."""
+    """Something arrived on it."""
     failures: int = 0
     error: str | None = None
 
@@ -191,7 +193,10 @@ class Informer(Generic[T]):
                 expired, stream.version = True, ""
                 logger.info("%s: listing again: %s", self._resource.full_name, error)
             except ApiError as error:
-                self._complain(stream, error)
+                if stream.open:  # streams are cut every day; whether there is anything wrong the next request tells
+                    logger.info("%s: watching again: %s", self._resource.full_name, error)
+                else:
+                    self._complain(stream, error)
             except Exception as error:
                 logger.exception("%s: starting over", self._resource.full_name)
                 stream.error, stream.version = repr(error), ""
@@ -209,9 +214,13 @@ class Informer(Generic[T]):
         stream.contact = self._clock()
         stream.error = None
 
+    def _opened(self, stream: _Stream) -> None:
+        stream.open = True
+        self._alive(stream)
+
     async def _list(self, stream: _Stream) -> None:
         """Take over what is there now. What the cache has and the list has not was deleted while we did not look."""
-        stream.moved = False
+        stream.open = stream.moved = False
         unreadable: set[str] = set()
 
         def decode(data: bytes | msgspec.Raw) -> T | None:
@@ -240,13 +249,13 @@ class Informer(Generic[T]):
             self.synced.set()
 
     async def _watch(self, stream: _Stream) -> None:
-        stream.moved = False
+        stream.open = stream.moved = False
         watch = self._client.watch(
             self._resource,
             stream.namespace,
             resource_version=stream.version,
             label_selector=self._selector,
-            on_open=lambda: self._alive(stream),
+            on_open=lambda: self._opened(stream),
         )
         async with aclosing(watch) as events:
             async for event in events:

@@ -77,15 +77,14 @@ _BY_SPEC = frozenset({Reason.SUSPENDED, Reason.UPGRADE})
 
 
 def _emptied(snapshot: Snapshot, outcomes: Outcomes) -> Iterator[Announcement]:
-    """All pods deleted because the spec says so: one Event for all."""
-    for reason, cause in ((Reason.SUSPENDED, "suspension"), (Reason.UPGRADE, "spec change")):
-        if any(o.result is Result.DONE and _reason(o) is reason for o in outcomes.items):
+    """All pods deleted because the spec says so: one Event for all. Of an upgrade, the head goes last."""
+    done = [o.action for o in outcomes.items if o.result is Result.DONE]
+    suspended = any(isinstance(a, DeleteHead | DeleteSlice) and a.reason is Reason.SUSPENDED for a in done)
+    upgraded = any(isinstance(a, DeleteHead) and a.reason is Reason.UPGRADE for a in done)
+    for happened, cause in ((suspended, "suspension"), (upgraded, "spec change")):
+        if happened:
             name = f"{snapshot.cluster.namespace}/{snapshot.cluster.name}"
             yield Announcement("DeletedPod", "Delete", f"Deleted Pods for RayCluster {name} due to {cause}")
-
-
-def _reason(outcome: Outcome) -> Reason | None:
-    return outcome.action.reason if isinstance(outcome.action, DeleteHead | DeleteSlice) else None
 
 
 def _slices(snapshot: Snapshot, outcomes: Outcomes) -> Iterator[Announcement]:
@@ -138,14 +137,20 @@ def _detail(outcome: Outcome) -> str:
 
 
 def _troubles(snapshot: Snapshot, outcomes: Outcomes) -> Iterator[Announcement]:
-    """Refusals, each once: a repeated one has the same text as the refusal that the memory holds."""
+    """Refusals, each once. Of refused creates the memory holds the text until they go through, for they pause."""
     told = {b.message for b in snapshot.memory.refusals.values()}
-    seen: set[tuple[str, str]] = set()
+    seen = set(snapshot.memory.announced)
     for outcome in _refused(outcomes):
-        reason, action = _failure(outcome)
-        if outcome.message not in told and (reason, outcome.message) not in seen:
-            seen.add((reason, outcome.message))
+        key = trouble_key(outcome)
+        if outcome.message not in told and key not in seen:
+            seen.add(key)
+            reason, action = _failure(outcome)
             yield Announcement(reason, action, f"{_what(snapshot, outcome)}: {outcome.message}", warning=True)
+
+
+def trouble_key(outcome: Outcome) -> str:
+    """What identifies a refusal over passes."""
+    return f"{_failure(outcome)[0]}/{outcome.message}"
 
 
 def _refused(outcomes: Outcomes) -> Iterable[Outcome]:

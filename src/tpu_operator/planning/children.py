@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpu_operator.planning.plan import Apply, DeleteChild, Notice, Part, Reason
-from tpu_operator.planning.snapshot import ChildKey
 from tpu_operator.resources.diff import covers
-from tpu_operator.resources.registry import desired_children, possible_children
+from tpu_operator.resources.registry import ChildKey, desired_children, possible_children
 
 if TYPE_CHECKING:
     from tpu_operator.api.json import JsonObject

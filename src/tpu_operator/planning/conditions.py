@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from tpu_operator.api.status import Condition
@@ -13,33 +12,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
+    from tpu_operator.api.conditions import ConditionType
+
 MAX_MESSAGE: Final = 32768
 _REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
 _MAX_REASON: Final = 1024
 UNKNOWN: Final = "Unknown"
 
 
-class ConditionType(StrEnum):
-    """KubeRay's five, and kstatus' three, which are ours."""
-
-    HEAD_POD_READY = "HeadPodReady"
-    PROVISIONED = "RayClusterProvisioned"
-    SUSPENDED = "RayClusterSuspended"
-    SUSPENDING = "RayClusterSuspending"
-    REPLICA_FAILURE = "ReplicaFailure"
-    READY = "Ready"
-    RECONCILING = "Reconciling"
-    STALLED = "Stalled"
-
-
 def legal_reason(text: str | None) -> str:
-    """`text` if the CRD takes it as a reason, else `Unknown`: one bad reason makes the API server refuse all of the status."""
+    """Give `text` if the CRD takes it as a reason, else `Unknown`.
+
+    A reason that the CRD does not take makes the API server refuse the whole status (quirk 53).
+    """
     fits = text is not None and len(text) <= _MAX_REASON and _REASON.fullmatch(text)
     return text if text and fits else UNKNOWN
 
 
 def legal_message(text: str) -> str:
-    """`text` cut to the length that the CRD takes."""
+    """Cut `text` to the length that the CRD takes."""
     return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 3]}..."
 
 

@@ -11,7 +11,7 @@ from tpu_operator.planning.slices import ObservedSlice, SliceState, diagnose, pa
 from tpu_operator.planning.wanted import wanted_slices
 
 if TYPE_CHECKING:
-    from tpu_operator.api.raycluster import WorkerGroupSpec
+    from tpu_operator.api.groups import WorkerGroupSpec
     from tpu_operator.planning.pod import Pod
     from tpu_operator.planning.snapshot import Snapshot
 

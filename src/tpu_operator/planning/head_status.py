@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from tpu_operator.api import names
+from tpu_operator.api.conditions import ConditionType
 from tpu_operator.api.status import Condition, HeadInfo
-from tpu_operator.planning.conditions import UNKNOWN, ConditionType, condition
+from tpu_operator.planning.conditions import UNKNOWN, condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tpu_operator.api import names
 from tpu_operator.planning.health import loss
+from tpu_operator.planning.memory import SliceKey
 from tpu_operator.planning.namer import Namer
 from tpu_operator.planning.plan import CreateHead, DeleteHead, Notice, Part, Reason, Waiting
 from tpu_operator.planning.slices import pod_gone_by
@@ -13,6 +14,10 @@ from tpu_operator.planning.slices import pod_gone_by
 if TYPE_CHECKING:
     from tpu_operator.planning.pod import Pod
     from tpu_operator.planning.snapshot import Snapshot
+
+
+HEAD_KEY = SliceKey(names.HEAD_GROUP, 0)
+"""Under which repairs of the head are counted: a head that always fails must not be made anew without pause (HP-10)."""
 
 
 def heads_of(snapshot: Snapshot) -> tuple[Pod, ...]:
@@ -42,9 +47,9 @@ def plan_head(snapshot: Snapshot) -> Part:
     ]
     if live:
         return Part(actions=tuple(deletes), notices=_several(live))
-    if deletes or _head_must_stay_away(snapshot):
-        return Part(actions=tuple(deletes))
-    return _create(snapshot, heads)
+    if deletes:
+        return Part(actions=tuple(deletes), repairs=(HEAD_KEY,))
+    return Part() if _head_must_stay_away(snapshot) else _create(snapshot, heads)
 
 
 def _create(snapshot: Snapshot, leaving: tuple[Pod, ...]) -> Part:
@@ -55,6 +60,9 @@ def _create(snapshot: Snapshot, leaving: tuple[Pod, ...]) -> Part:
     refusal = snapshot.memory.refusals.get(names.HEAD_GROUP)
     if refusal and (pause := refusal.waits(snapshot.now)) > 0:
         return Part(waiting=(Waiting("head", "the API server refused it", pause),))
+    repair = snapshot.memory.repairs.get(HEAD_KEY)
+    if repair and (pause := repair.waits(snapshot.now)) > 0:
+        return Part(waiting=(Waiting("head", "pause after repeated failures", pause),))
     return Part(actions=(CreateHead(_name(snapshot)),))
 
 
@@ -69,15 +77,13 @@ def _name(snapshot: Snapshot) -> str:
 
 
 def _template_name(snapshot: Snapshot) -> str:
-    head = snapshot.cluster.spec.head_group_spec
-    metadata = head.template.get("metadata") if head else None
+    metadata = snapshot.cluster.spec.head_group_spec.template.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     return name if isinstance(name, str) else ""
 
 
 def _ray_container(snapshot: Snapshot) -> str:
-    head = snapshot.cluster.spec.head_group_spec
-    container = head.ray_container if head else None
+    container = snapshot.cluster.spec.head_group_spec.ray_container
     return str(container.get("name", "")) if container else ""
 
 

@@ -25,11 +25,12 @@ def allocate(
 
     `leaving`: index -> seconds until its old pods should be gone (0 or less: they hang; the index is passed over, so that nothing
     blocks for ever and no identity exists twice). `resting`: index -> seconds of pause before its slice is
-    recreated once more. A slice that has to wait keeps its index: together with those that leave there are never more
-    slices than wanted, for a TPU host cannot be shared.
+    recreated once more. A slice that has to wait keeps its index. Together with those that leave there are never more
+    slices than wanted, whatever their indices, for a TPU host cannot be shared.
     """
     start: list[int] = []
     waits: dict[int, float] = {}
+    going = [left for left in leaving.values() if left > 0]
     index = 0
     while len(start) + len(waits) < count:
         left = leaving.get(index)
@@ -37,7 +38,9 @@ def allocate(
             pass
         elif (pause := max(left or 0.0, resting.get(index, 0.0))) > 0:
             waits[index] = pause
-        else:
+        elif len(start) < count - len(going):
             start.append(index)
+        else:
+            waits[index] = min(going)
         index += 1
     return Allocation(tuple(start), waits)

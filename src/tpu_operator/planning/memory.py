@@ -14,7 +14,7 @@ class SliceKey(NamedTuple):
     """Address of a slice in a cluster: it outlives the incarnations of the slice."""
 
     group: str
-    index: int
+    replica: int
 
 
 class HostKey(NamedTuple):

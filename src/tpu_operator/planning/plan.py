@@ -6,13 +6,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from typing_extensions import override
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from tpu_operator.api.json import JsonObject
     from tpu_operator.planning.memory import SliceKey
     from tpu_operator.planning.pod import Pod
-    from tpu_operator.planning.snapshot import ChildKey
+    from tpu_operator.resources.registry import ChildKey
 
 
 class Reason(StrEnum):
@@ -160,6 +162,7 @@ class Blocker:
     fix: str = ""
     group: str | None = None
 
+    @override
     def __str__(self) -> str:
         return f"{self.field}: {self.message}" + (f"; {self.fix}" if self.fix else "")
 

@@ -9,7 +9,7 @@ from tpu_operator.planning.children import plan_children
 from tpu_operator.planning.heads import heads_of, plan_head
 from tpu_operator.planning.plan import Action, DeleteHead, DeleteSlice, Hold, Notice, Part, Plan, Reason, Waiting
 from tpu_operator.planning.slices import partition
-from tpu_operator.planning.suspend import SuspendStep, suspend_step
+from tpu_operator.planning.suspend import step_of_suspension
 from tpu_operator.planning.upgrade import outdated, restamp
 from tpu_operator.planning.validation import validate, warnings
 from tpu_operator.planning.workers import plan_workers
@@ -47,17 +47,6 @@ def plan(snapshot: Snapshot) -> Plan:
     return Plan.of((told, plan_children(snapshot), *_pods(snapshot, held_groups)))
 
 
-def step_of_suspension(snapshot: Snapshot) -> SuspendStep:
-    """Where the cluster stands between running and suspended, from its spec and its stored conditions."""
-    true = {c.type for c in snapshot.cluster.status.conditions if c.status == "True"}
-    return suspend_step(
-        spec_suspend=snapshot.cluster.spec.suspend,
-        suspending="RayClusterSuspending" in true,
-        suspended="RayClusterSuspended" in true,
-        pods_left=len(snapshot.observed.pods),
-    )
-
-
 def _pods(snapshot: Snapshot, held_groups: frozenset[str]) -> Iterator[Part]:
     step = step_of_suspension(snapshot)
     if step.delete_pods:
@@ -68,12 +57,17 @@ def _pods(snapshot: Snapshot, held_groups: frozenset[str]) -> Iterator[Part]:
         return
     head = next(iter(heads_of(snapshot)), None)
     if outdated(snapshot.cluster, head):
-        text = "the spec has changed and upgradeStrategy is Recreate"
-        yield Part(actions=delete_all(snapshot, Reason.UPGRADE, text))
+        yield Part(actions=_recreate(snapshot))
         return
     yield restamp(snapshot.cluster, head)
     yield plan_head(snapshot)
     yield from plan_workers(snapshot, held_groups)
+
+
+def _recreate(snapshot: Snapshot) -> tuple[Action, ...]:
+    """Delete the workers, and only then the head: it alone tells that the pods are of an old spec (quirk 38)."""
+    text = "the spec has changed and upgradeStrategy is Recreate"
+    return tuple(_delete_workers(snapshot, Reason.UPGRADE, text)) or delete_all(snapshot, Reason.UPGRADE, text)
 
 
 def delete_all(snapshot: Snapshot, reason: Reason, detail: str) -> tuple[Action, ...]:
@@ -84,7 +78,7 @@ def delete_all(snapshot: Snapshot, reason: Reason, detail: str) -> tuple[Action,
 
 def _delete_workers(snapshot: Snapshot, reason: Reason, detail: str) -> Iterator[DeleteSlice]:
     by_group: dict[str, list[Pod]] = {}
-    for pod in snapshot.observed.pods:
+    for pod in sorted(snapshot.observed.pods, key=lambda p: p.name):
         if pod.node_type == names.WORKER and pod.uid and not pod.terminating:
             by_group.setdefault(pod.group, []).append(pod)
     specs = {g.group_name: g for g in snapshot.cluster.spec.worker_group_specs}
@@ -98,7 +92,7 @@ def _delete_workers(snapshot: Snapshot, reason: Reason, detail: str) -> Iterator
 
 def _foreign_pods(snapshot: Snapshot) -> Iterator[Notice]:
     """Pods with our cluster label and another owner are told of, never touched (quirk 2)."""
-    for pod in snapshot.observed.foreign_pods:
+    for pod in sorted(snapshot.observed.foreign_pods, key=lambda p: p.name):
         owner = pod.controller()
         if owner is not None and owner.kind == names.KIND:
             continue  # of a cluster of this name that was deleted a moment ago: the garbage collector's

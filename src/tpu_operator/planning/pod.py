@@ -12,6 +12,13 @@ from msgspec import Struct, field
 
 from tpu_operator.api import names
 
+_DIGITS = 9
+
+
+def whole_number(text: str | None) -> int | None:
+    """A non-negative number that a person may have written into a label or an annotation; None if it is none."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= _DIGITS else None
+
 
 class Phase(StrEnum):
     """`status.phase` of a pod."""
@@ -187,8 +194,7 @@ class Pod(Struct, frozen=True):
 
     def label_number(self, key: str) -> int | None:
         """The label's value as a non-negative number, or None."""
-        text = self.labels.get(key, "")
-        return int(text) if text.isascii() and text.isdigit() else None
+        return whole_number(self.labels.get(key))
 
     def controller(self) -> OwnerReference | None:
         """The owner reference that controls the pod."""

@@ -7,9 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from tpu_operator.api import names
+from tpu_operator.planning.announce import trouble_key
+from tpu_operator.planning.heads import HEAD_KEY
 from tpu_operator.planning.memory import Backoff, HostKey, Memory, SliceKey, next_backoff
 from tpu_operator.planning.outcome import Outcome, Outcomes, Result
-from tpu_operator.planning.plan import CreateHead, CreateSlice, Plan
+from tpu_operator.planning.plan import Action, CreateHead, CreateSlice, DeleteHead, DeleteSlice, Plan, Reason
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -32,9 +34,9 @@ def remember(memory: Memory, plan: Plan, outcomes: Outcomes, now: datetime) -> M
     return replace(
         memory,
         refusals=_refusals(memory, outcomes, now),
-        repairs=_repairs(memory, plan, now),
+        repairs=_repairs(memory, plan, outcomes, now),
         uncreated=_uncreated(memory, outcomes),
-        announced=_announced(plan),
+        announced=_announced(plan, outcomes),
     )
 
 
@@ -66,26 +68,45 @@ def _group(outcome: Outcome) -> str | None:
             return None
 
 
-def _repairs(memory: Memory, plan: Plan, now: datetime) -> dict[SliceKey, Backoff]:
+def _repairs(memory: Memory, plan: Plan, outcomes: Outcomes, now: datetime) -> dict[SliceKey, Backoff]:
+    """A repair counts once its old pods were really deleted, however often that had to be tried."""
     repairs = {key: b for key, b in memory.repairs.items() if now - b.until < CALM}
+    deleted = {_slice(o.action) for o in outcomes.items if o.deleted}
     for key in plan.repairs:
-        repairs[key] = next_backoff(
-            repairs.get(key), now, first=REPAIR_FIRST, cap=REPAIR_CAP, free=REPAIR_FREE, message="a host failed"
-        )
+        if key in deleted:
+            repairs[key] = next_backoff(
+                repairs.get(key), now, first=REPAIR_FIRST, cap=REPAIR_CAP, free=REPAIR_FREE, message="a host failed"
+            )
     return repairs
 
 
+def _slice(action: Action) -> SliceKey | None:
+    match action:
+        case DeleteHead():
+            return HEAD_KEY
+        case DeleteSlice(group=group, index=index):
+            return SliceKey(group, -1 if index is None else index)
+        case _:
+            return None
+
+
 def _uncreated(memory: Memory, outcomes: Outcomes) -> frozenset[HostKey]:
+    """Hosts of slices that are there in part. What was not even tried stays as it was known."""
     uncreated = set(memory.uncreated)
     for outcome in outcomes.items:
-        if isinstance(outcome.action, CreateSlice):
-            name = outcome.action.slice_name
-            uncreated -= {HostKey(name, host.host) for host in outcome.action.hosts}
-            if outcome.created:
-                uncreated |= {HostKey(name, host) for host in outcome.uncreated}
+        match outcome.action:
+            case CreateSlice(slice_name=name, hosts=hosts, reason=reason) if outcome.result is not Result.SKIPPED:
+                uncreated -= {HostKey(name, host.host) for host in hosts}
+                if outcome.created or reason is Reason.TOP_UP:
+                    uncreated |= {HostKey(name, host) for host in outcome.uncreated}
+            case DeleteSlice(slice_name=name) if outcome.deleted:
+                uncreated = {key for key in uncreated if key.slice_name != name}
+            case _:
+                pass
     return frozenset(uncreated)
 
 
-def _announced(plan: Plan) -> frozenset[str]:
+def _announced(plan: Plan, outcomes: Outcomes) -> frozenset[str]:
     """What still holds has been told; what no longer holds may be told again when it comes back."""
-    return frozenset(n.key for n in plan.notices) | frozenset(str(b) for b in plan.blockers)
+    told = {n.key for n in plan.notices} | {str(b) for b in plan.blockers}
+    return frozenset(told | {trouble_key(o) for o in outcomes.items if o.result is Result.REFUSED})

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpu_operator.api import names
-from tpu_operator.planning.conditions import ConditionType, condition, with_condition, without
+from tpu_operator.api.conditions import ConditionType
+from tpu_operator.planning.conditions import condition, with_condition, without
 from tpu_operator.planning.outcome import Outcome, Outcomes, Result
 from tpu_operator.planning.plan import CreateHead, CreateSlice, DeleteHead, DeleteSlice, Reason
 

@@ -12,6 +12,7 @@ from tpu_operator.api import names
 from tpu_operator.planning.health import Loss, loss
 from tpu_operator.planning.memory import HostKey
 from tpu_operator.planning.plan import Reason
+from tpu_operator.planning.pod import whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,15 +59,9 @@ class ObservedSlice:
 
     @property
     def hosts(self) -> Counter[int]:
-        """How many live pods claim each host index; unlabelled pods are counted through in order."""
-        if not self.labelled or self.single:
-            return Counter(range(len(self.live)))
-        return Counter(h for p in self.live if (h := p.label_number(names.HOST_INDEX)) is not None)
-
-    @property
-    def single(self) -> bool:
-        """Made as a slice of one host, which carries no replica name and no host index."""
-        return not any(p.labels.get(names.REPLICA_NAME) for p in self.pods)
+        """How many live pods claim each host index; where no label tells any, pods are counted through in order."""
+        told = [number for p in self.live if (number := p.label_number(names.HOST_INDEX)) is not None]
+        return Counter(told or range(len(self.live)))
 
     @property
     def missing(self) -> tuple[int, ...]:
@@ -86,7 +81,8 @@ def partition(group: WorkerGroupSpec, pods: Iterable[Pod]) -> tuple[ObservedSlic
 
     Pods with a replica name belong together by it. Without one, a pod is a slice of one host if it was made as such or the
     group has one host; else it comes from before the labels existed: those are put together by the GKE webhook's
-    label `replicaIndex`, or by age, numOfHosts at a time, so that they count as the slices that they are (quirk 28).
+    label `replicaIndex`, or by age, numOfHosts at a time, so that they count as the slices that they are (quirk 28). Of
+    those only live ones are put together: as the terminating ones vanish, the rest must not be dealt out anew.
     """
     by_name: dict[str, list[Pod]] = defaultdict(list)
     unlabelled: list[Pod] = []
@@ -112,10 +108,14 @@ def _labelled(group: WorkerGroupSpec, name: str, pods: list[Pod]) -> ObservedSli
 def _unlabelled(group: WorkerGroupSpec, pods: list[Pod]) -> Iterator[ObservedSlice]:
     by_legacy: dict[str, list[Pod]] = defaultdict(list)
     loose: list[Pod] = []
-    for pod in sorted(pods, key=_age):
-        legacy = pod.labels.get(names.LEGACY_REPLICA_INDEX)
-        (by_legacy[legacy] if legacy else loose).append(pod)
     size = group.hosts
+    for pod in sorted(pods, key=_age):
+        if legacy := pod.labels.get(names.LEGACY_REPLICA_INDEX):
+            by_legacy[legacy].append(pod)
+        elif pod.terminating:
+            yield ObservedSlice(group.group_name, pod.name, None, (pod,), size, labelled=False)
+        else:
+            loose.append(pod)
     for legacy, members in by_legacy.items():
         index = _legacy_index(group.group_name, legacy)
         yield ObservedSlice(group.group_name, legacy, index, tuple(members), size, labelled=False)
@@ -139,14 +139,14 @@ def _replica_index(group: WorkerGroupSpec, pod: Pod) -> int | None:
 def _legacy_index(group: str, value: str) -> int | None:
     """The GKE webhook writes `<group>-<index>`."""
     prefix, _, number = value.rpartition("-")
-    return int(number) if prefix == group and number.isascii() and number.isdigit() else None
+    return whole_number(number) if prefix == group else None
 
 
 def _built_for(pods: Iterable[Pod]) -> int | None:
     for pod in pods:
         annotations = pod.metadata.annotations
-        if annotations and annotations.num_of_hosts and annotations.num_of_hosts.isdigit():
-            return int(annotations.num_of_hosts)
+        if annotations and (told := whole_number(annotations.num_of_hosts)) is not None:
+            return told
         if pod.labels.get(names.REPLICA_INDEX) and not pod.labels.get(names.REPLICA_NAME):
             return 1
     return None
@@ -172,6 +172,10 @@ def diagnose(
         return Diagnosis(SliceState.RESIZED, Loss(Reason.NUM_OF_HOSTS_CHANGED, f"numOfHosts is now {piece.size}"))
     if not piece.missing:
         return Diagnosis(SliceState.WHOLE)
+    return _partial(piece, uncreated, refused=refused)
+
+
+def _partial(piece: ObservedSlice, uncreated: frozenset[HostKey], *, refused: bool) -> Diagnosis:
     if refused:
         return Diagnosis(SliceState.BROKEN, Loss(Reason.CREATE_REFUSED, "its other hosts are refused"))
     if _can_be_topped_up(piece, uncreated):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,13 +14,7 @@ if TYPE_CHECKING:
     from tpu_operator.config import OperatorConfig
     from tpu_operator.planning.memory import Memory
     from tpu_operator.planning.pod import Pod
-
-
-class ChildKey(NamedTuple):
-    """Kind and name of a child other than a pod."""
-
-    kind: str
-    name: str
+    from tpu_operator.resources.registry import ChildKey
 
 
 @dataclass(frozen=True, slots=True)

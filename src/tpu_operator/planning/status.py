@@ -2,97 +2,81 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from tpu_operator.api import names
-from tpu_operator.planning.after import after
-from tpu_operator.planning.conditions import ConditionType, condition, is_true, with_condition
+from tpu_operator.api.conditions import ConditionType
+from tpu_operator.planning.conditions import condition, is_true, with_condition
 from tpu_operator.planning.group_status import worker_groups
 from tpu_operator.planning.head_status import endpoints, head_info, head_pod_ready, head_service
-from tpu_operator.planning.heads import heads_of
+from tpu_operator.planning.kstatus import with_kstatus
+from tpu_operator.planning.pod import Phase
+from tpu_operator.planning.readiness import faults_of, sight_of
 from tpu_operator.planning.replica_failure import with_replica_failure
-from tpu_operator.planning.suspend import SuspendPhase, SuspendStep, suspend_step
 from tpu_operator.planning.totals import totals
 
 if TYPE_CHECKING:
+    from tpu_operator.api.json import JsonObject
     from tpu_operator.api.status import Condition, RayClusterStatus
     from tpu_operator.planning.outcome import Outcomes
     from tpu_operator.planning.plan import Plan
-    from tpu_operator.planning.pod import Pod
+    from tpu_operator.planning.readiness import Fault, Sight
     from tpu_operator.planning.snapshot import Snapshot
 
 READY: Final = "ready"
 SUSPENDED: Final = "suspended"
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """What the parts of the status are made from. `snapshot` is as the pass leaves it.
-
-    `served` is False while a mistake in the object keeps the whole of it from being acted on: then numbers of what is
-    wanted stay those of the last spec that was served.
-    """
-
-    snapshot: Snapshot
-    plan: Plan
-    step: SuspendStep
-    head: Pod | None
-    served: bool
-
-    @property
-    def workers(self) -> tuple[Pod, ...]:
-        pods = self.snapshot.observed.pods
-        return tuple(p for p in pods if p.node_type == names.WORKER and not p.terminating)
-
-
-def step_of(snapshot: Snapshot) -> SuspendStep:
-    """Where the cluster stands between running and suspended, from its spec and its stored conditions."""
-    conditions = snapshot.cluster.status.conditions
-    return suspend_step(
-        spec_suspend=snapshot.cluster.spec.suspend,
-        suspending=is_true(conditions, ConditionType.SUSPENDING),
-        suspended=is_true(conditions, ConditionType.SUSPENDED),
-        pods_left=len(snapshot.observed.pods),
-    )
-
-
-def _held_step(snapshot: Snapshot) -> SuspendStep:
-    """The phase that is stored: while the object is not served, nothing moves."""
-    conditions = snapshot.cluster.status.conditions
-    if is_true(conditions, ConditionType.SUSPENDING):
-        return SuspendStep(SuspendPhase.SUSPENDING)
-    return SuspendStep(SuspendPhase.SUSPENDED if is_true(conditions, ConditionType.SUSPENDED) else SuspendPhase.RUNNING)
-
-
-def _sight(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> Sight:
-    served = all(blocker.group is not None for blocker in plan.blockers)
-    seen = after(snapshot, outcomes)
-    step = step_of(snapshot) if served else _held_step(snapshot)
-    return Sight(seen, plan, step, next(iter(heads_of(seen)), None), served)
-
-
 def next_status(snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> RayClusterStatus:
-    """Status after a pass. It is never skipped, however broken the object is (quirks 48, 50), with two exceptions:
+    """Status after a pass: told however broken the object is (quirks 48, 50).
 
-    a cluster that somebody else manages, whose status is theirs, and one that is being deleted.
+    It stays as it is in two cases: somebody else manages the cluster, and so its status, or it is being deleted.
+    lastUpdateTime moves only if something else does.
     """
     if plan.hold is not None:
         return snapshot.cluster.status
-    sight = _sight(snapshot, plan, outcomes)
+    sight = sight_of(snapshot, plan, outcomes)
     status = _with_counts(snapshot.cluster.status, sight)
     status = _with_head(status, sight)
-    faults = unready(status, sight)
+    faults = faults_of(status, sight)
     conditions = _kuberay_conditions(status, sight, faults)
     conditions = with_replica_failure(conditions, sight.snapshot, outcomes)
-    conditions = _own_conditions(conditions, sight, faults)
-    return _with_state(replace(status, conditions=conditions), sight, faults)
+    conditions = with_kstatus(conditions, sight, faults)
+    status = _with_state(replace(status, conditions=conditions), sight, faults)
+    old = snapshot.cluster.status
+    return status if status == old else replace(status, last_update_time=snapshot.now)
+
+
+def changed(old: RayClusterStatus, new: RayClusterStatus) -> JsonObject | None:
+    """JSON merge patch of status that makes `old` into `new`, or None if nothing but lastUpdateTime differs.
+
+    Lists are replaced as a whole, so conditions of other controllers go with it; fields not ours are not named (quirk 56).
+    """
+    patch = _merge_patch(old.to_json(), new.to_json())
+    return patch if patch.keys() - {"lastUpdateTime"} else None
+
+
+def is_ours(one: Condition) -> bool:
+    """Whether the operator writes this condition; others are kept as they are."""
+    return one.type in set(ConditionType)
+
+
+def _merge_patch(old: JsonObject, new: JsonObject) -> JsonObject:
+    patch: JsonObject = {key: None for key in old if key not in new}
+    for key, value in new.items():
+        before = old.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            if inner := _merge_patch(before, value):
+                patch[key] = inner
+        elif before != value:
+            patch[key] = value
+    return patch
 
 
 def _with_counts(status: RayClusterStatus, sight: Sight) -> RayClusterStatus:
     cluster = sight.snapshot.cluster
     ready = sum(1 for pod in sight.workers if pod.ready)
-    running = sum(1 for pod in sight.workers if pod.running)
+    running = sum(1 for pod in sight.workers if pod.phase == Phase.RUNNING)
     counted = replace(
         status,
         ready_worker_replicas=ready,
@@ -120,25 +104,7 @@ def _with_head(status: RayClusterStatus, sight: Sight) -> RayClusterStatus:
     return replace(status, head=head_info(sight.head, service), endpoints=endpoints(service))
 
 
-def unready(status: RayClusterStatus, sight: Sight) -> tuple[str, ...]:
-    """Why the cluster is not ready, a reason a line; none if the head and all slices that are wanted are ready.
-
-    Slices are whole or do not count; surplus ones do no harm. Under a spec that is not served, the pods of the last
-    served one are counted.
-    """
-    head_ready = sight.head is not None and not sight.head.terminating and sight.head.ready
-    faults = () if head_ready else ("the head is not ready",)
-    if not sight.served:
-        missing = (status.desired_worker_replicas or 0) - (status.ready_worker_replicas or 0)
-        return (*faults, "workers are not ready") if missing > 0 else faults
-    return faults + tuple(
-        f"worker group {g.group_name}: {g.ready_slices} of {g.desired_slices} slices are ready"
-        for g in status.worker_groups
-        if g.ready_slices < g.desired_slices
-    )
-
-
-def _kuberay_conditions(status: RayClusterStatus, sight: Sight, faults: tuple[str, ...]) -> tuple[Condition, ...]:
+def _kuberay_conditions(status: RayClusterStatus, sight: Sight, faults: tuple[Fault, ...]) -> tuple[Condition, ...]:
     """The conditions that KubeRay's clients read, in the order in which it writes them first."""
     conditions, now = status.conditions, sight.snapshot.now
     new = (
@@ -152,7 +118,7 @@ def _kuberay_conditions(status: RayClusterStatus, sight: Sight, faults: tuple[st
     return conditions
 
 
-def _provisioned(conditions: tuple[Condition, ...], sight: Sight, faults: tuple[str, ...]) -> Condition | None:
+def _provisioned(conditions: tuple[Condition, ...], sight: Sight, faults: tuple[Fault, ...]) -> Condition | None:
     """RayClusterProvisioned: True once every wanted pod was ready (not only those that exist: quirk 45), until suspension."""
     kind = ConditionType.PROVISIONED
     provisioning = "RayClusterPodsProvisioning"
@@ -167,63 +133,16 @@ def _provisioned(conditions: tuple[Condition, ...], sight: Sight, faults: tuple[
     return condition(kind, true=False, reason=provisioning, message=text)
 
 
-def _own_conditions(conditions: tuple[Condition, ...], sight: Sight, faults: tuple[str, ...]) -> tuple[Condition, ...]:
-    """Ready, Reconciling and Stalled, by which kstatus, kubectl wait and GitOps tools judge any object."""
-    for item in (_ready(sight, faults), _reconciling(sight, faults), _stalled(sight)):
-        conditions = with_condition(conditions, item, sight.snapshot.now)
-    return conditions
-
-
-def _generation(sight: Sight) -> int:
-    return sight.snapshot.cluster.metadata.generation
-
-
-def _ready(sight: Sight, faults: tuple[str, ...]) -> Condition:
-    kind, generation = ConditionType.READY, _generation(sight)
-    if sight.plan.blockers:
-        text = "; ".join(("the object has mistakes: see the condition Stalled", *faults))
-        return condition(kind, true=False, reason="Stalled", message=text, generation=generation)
-    if sight.step.phase is not SuspendPhase.RUNNING:
-        return condition(kind, true=False, reason=sight.step.phase, generation=generation)
-    if faults:
-        return condition(kind, true=False, reason="PodsNotReady", message="; ".join(faults), generation=generation)
-    text = "the head and all slices are ready"
-    return condition(kind, true=True, reason="AllPodsReady", message=text, generation=generation)
-
-
-def _reconciling(sight: Sight, faults: tuple[str, ...]) -> Condition:
-    """True while the operator is bringing the cluster to where it should be."""
-    kind, generation = ConditionType.RECONCILING, _generation(sight)
-    if sight.step.suspending:
-        text = "pods are being deleted"
-        return condition(kind, true=True, reason=sight.step.phase, message=text, generation=generation)
-    if sight.served and not sight.step.suspended and faults:
-        waiting = dict.fromkeys(f"{w.what} waits: {w.why}" for w in sight.plan.waiting)
-        text = "; ".join((*faults, *waiting))
-        return condition(kind, true=True, reason="Progressing", message=text, generation=generation)
-    return condition(kind, true=False, reason="Idle", generation=generation)
-
-
-def _stalled(sight: Sight) -> Condition:
-    """True while a person must change the object: all its mistakes, each with what to write instead."""
-    kind, generation, blockers = ConditionType.STALLED, _generation(sight), sight.plan.blockers
-    if not blockers:
-        return condition(kind, true=False, reason="NoMistake", generation=generation)
-    text = "; ".join(dict.fromkeys(str(blocker) for blocker in blockers))
-    return condition(kind, true=True, reason=blockers[0].reason, message=text, generation=generation)
-
-
-def _with_state(status: RayClusterStatus, sight: Sight, faults: tuple[str, ...]) -> RayClusterStatus:
+def _with_state(status: RayClusterStatus, sight: Sight, faults: tuple[Fault, ...]) -> RayClusterStatus:
     """`state` follows the pods (ST-03).
 
     `ready` while the head and all wanted slices are ready, `suspended` once no pod is left, else empty. KubeRay never
     takes `ready` back (quirk 46), so that its clients cannot tell a dead cluster from a live one. As only pods count,
     an API error or a mistaken edit does not make it flicker.
     """
-    old = status.state or ""
     state = SUSPENDED if sight.step.suspended else "" if faults else READY
     status = replace(status, state=state, reason="" if state == READY else status.reason)
-    if state and state != old:
+    if state and state != sight.snapshot.cluster.status.state:
         times = {**status.state_transition_times, state: sight.snapshot.now}
         return replace(status, state_transition_times=times)
     return status

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from tpu_operator.api.conditions import ConditionType
+
+if TYPE_CHECKING:
+    from tpu_operator.planning.snapshot import Snapshot
 
 
 class SuspendPhase(StrEnum):
@@ -60,3 +66,14 @@ def suspend_step(*, spec_suspend: bool | None, suspending: bool, suspended: bool
     if suspended:
         return _SWEEP if pods_left else _REST
     return _ANNOUNCE if pods_left else _FINISH
+
+
+def step_of_suspension(snapshot: Snapshot) -> SuspendStep:
+    """The step of a pass, from the spec, the stored conditions and the pods that were seen."""
+    true = {c.type for c in snapshot.cluster.status.conditions if c.status == "True"}
+    return suspend_step(
+        spec_suspend=snapshot.cluster.spec.suspend,
+        suspending=ConditionType.SUSPENDING in true,
+        suspended=ConditionType.SUSPENDED in true,
+        pods_left=len(snapshot.observed.pods),
+    )

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from tpu_operator.api.fields import INT32_MAX
 
 if TYPE_CHECKING:
-    from tpu_operator.api.raycluster import WorkerGroupSpec
-
-INT32_MAX: Final = 2**31 - 1
-INT32_MIN: Final = -(2**31)
-
-
-def saturated(number: int) -> int:
-    """`number` kept in the range that the CRD's int32 fields can hold (quirk 57)."""
-    return max(INT32_MIN, min(INT32_MAX, number))
-
-
-def hosts(group: WorkerGroupSpec) -> int:
-    """Pods a slice: `numOfHosts`, and 1 for anything below, so that a 0 never deletes workers (quirk 27)."""
-    return max(1, group.num_of_hosts or 1)
+    from tpu_operator.api.groups import WorkerGroupSpec
 
 
 def bounds(group: WorkerGroupSpec) -> tuple[int, int]:
@@ -42,4 +31,4 @@ def wanted_slices(group: WorkerGroupSpec) -> int:
 
 def wanted_pods(group: WorkerGroupSpec) -> int:
     """Pods of the group: slices times hosts."""
-    return wanted_slices(group) * hosts(group)
+    return wanted_slices(group) * group.hosts

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A worker group with what is there of it. `taken` are the pod names that a new pod must not get."""
+    """A worker group with what is there of it. All groups share one namer: long names are cut to the same prefix."""
 
     snapshot: Snapshot
     spec: WorkerGroupSpec
     slices: tuple[ObservedSlice, ...]
-    taken: frozenset[str]
+    namer: Namer
 
     @property
     def name(self) -> str:
@@ -56,19 +56,22 @@ def plan_workers(snapshot: Snapshot, held_groups: frozenset[str] = frozenset()) 
     for pod in snapshot.observed.pods:
         if pod.node_type == names.WORKER:
             by_group.setdefault(pod.group, []).append(pod)
-    taken = _taken_names(snapshot)
+    namer = Namer(snapshot.nonce, _taken_names(snapshot))
     for spec in snapshot.cluster.spec.worker_group_specs:
         pods = by_group.pop(spec.group_name, [])
         if spec.group_name not in held_groups:
-            yield plan_group(Group(snapshot, spec, partition(spec, pods), taken))
+            yield plan_group(Group(snapshot, spec, partition(spec, pods), namer))
     for group, pods in sorted(by_group.items()):
         yield remove_group(group, pods)
 
 
-def _taken_names(snapshot: Snapshot) -> frozenset[str]:
-    observed = snapshot.observed
-    listed = (n for g in snapshot.cluster.spec.worker_group_specs for n in g.workers_to_delete)
-    return frozenset(p.name for p in (*observed.pods, *observed.foreign_pods)) | frozenset(listed)
+def _taken_names(snapshot: Snapshot) -> Iterator[str]:
+    """Names of pods, of slices, and those that stand in a workersToDelete: none of them may be given again."""
+    for pod in (*snapshot.observed.pods, *snapshot.observed.foreign_pods):
+        yield pod.name
+        yield pod.labels.get(names.REPLICA_NAME, pod.name)
+    for group in snapshot.cluster.spec.worker_group_specs:
+        yield from group.workers_to_delete
 
 
 def remove_group(group: str, pods: list[Pod]) -> Part:
@@ -141,11 +144,11 @@ def _same_index(group: Group, states: dict[str, Diagnosis], doomed: dict[str, Lo
 
 
 def _surplus(group: Group, states: dict[str, Diagnosis], doomed: dict[str, Loss]) -> list[str]:
-    """With the autoscaler on, only slices that it names go down (I1, I5)."""
-    if group.snapshot.cluster.spec.autoscaling and not group.snapshot.config.random_pod_delete:
-        return []
+    """With the autoscaler on, only slices that it names go down (I1), and those that never were complete (I13)."""
     kept = _kept(group, states, doomed)
     surplus = len(kept) - wanted_slices(group.spec)
+    if group.snapshot.cluster.spec.autoscaling and not group.snapshot.config.random_pod_delete:
+        kept = [p for p in kept if states[p.name].state is SliceState.FORMING]
     ranked = by_worth((p, states[p.name].state) for p in kept)
     return [p.name for p in ranked[: max(0, surplus)]]
 
@@ -160,7 +163,7 @@ def _resized(group: Group, states: dict[str, Diagnosis], doomed: dict[str, Loss]
     old = {p.name: found for p in kept if (found := states[p.name].loss) and states[p.name].state is SliceState.RESIZED}
     idle = {p.name: old[p.name] for p in kept if p.name in old and not all(pod.ready for pod in p.live)}
     settled = all(p.ready for p in kept if p.name not in old) and len(kept) >= wanted_slices(group.spec)
-    leaving = bool(doomed) or any(states[p.name].state is SliceState.LEAVING for p in group.slices)
+    leaving = bool(doomed) or any(_seconds_left(group, p) > 0 for p in group.slices if not p.live)
     if idle or not old or leaving or not settled:
         return idle
     first = next(iter(by_worth((p, states[p.name].state) for p in kept if p.name in old)))
@@ -190,57 +193,60 @@ def _creates(
     pause = group.refused_for()
     if pause > 0 and (forming or missing):
         return (), (Waiting(f"worker group {group.name}", "the API server refused its pods", pause),)
-    namer = Namer(group.snapshot.nonce, group.taken)
-    top_ups = tuple(_top_up(group, piece, namer) for piece in forming)
-    gone = [p for p in group.slices if p.name in doomed or not p.live]
-    leaving = _leaving(group, gone)
-    used = {p.index for p in group.slices if p not in gone and p.index is not None}
+    top_ups = tuple(_top_up(group, piece) for piece in forming)
+    leaving = _leaving(group, (p for p in group.slices if p.name in doomed or not p.live))
+    used = {p.index for p in group.slices if p.live and p.name not in doomed and p.index is not None}
     resting = {
-        key.index: b.waits(group.snapshot.now)
+        key.replica: b.waits(group.snapshot.now)
         for key, b in group.snapshot.memory.repairs.items()
         if key.group == group.name
     }
     allocation = allocate(missing, used, leaving, resting)
-    created = tuple(_new_slice(group, index, namer) for index in allocation.start)
+    created = tuple(_new_slice(group, index) for index in allocation.start)
     waiting = tuple(
-        Waiting(f"slice {group.name}-{index}", _why(index, leaving), seconds)
+        Waiting(f"slice {group.name}-{index}", _why(seconds, resting.get(index, 0.0)), seconds)
         for index, seconds in allocation.waits.items()
     )
     return (*top_ups, *created), waiting
 
 
-def _leaving(group: Group, gone: list[ObservedSlice]) -> dict[int, float]:
-    """Index -> seconds until the pods that hold it should be gone, slack included. Terminal pods hold nothing."""
-    now, slack = group.snapshot.now, group.snapshot.config.stuck_pod_slack
+def _leaving(group: Group, gone: Iterable[ObservedSlice]) -> dict[int, float]:
+    """Index -> seconds until the pods that hold it should be gone. Terminal pods hold nothing."""
     leaving: dict[int, float] = {}
     for piece in gone:
         if piece.index is None or all(pod.terminal for pod in piece.pods):
             continue
-        left = (gone_by(piece, now) - now).total_seconds() + slack
+        left = _seconds_left(group, piece)
         leaving[piece.index] = max(left, leaving.get(piece.index, left))
     return leaving
 
 
-def _why(index: int, leaving: dict[int, float]) -> str:
-    return "the pods before it are not gone yet" if index in leaving else "pause after repeated failures"
+def _seconds_left(group: Group, piece: ObservedSlice) -> float:
+    """Until the pods of a slice that goes should be gone, slack included; not above 0 if they hang."""
+    now = group.snapshot.now
+    return (gone_by(piece, now) - now).total_seconds() + group.snapshot.config.stuck_pod_slack
 
 
-def _new_slice(group: Group, index: int, namer: Namer) -> CreateSlice:
+def _why(seconds: float, pause: float) -> str:
+    return "pause after repeated failures" if pause >= seconds else "the pods before it are not gone yet"
+
+
+def _new_slice(group: Group, index: int) -> CreateSlice:
     size = group.spec.hosts
-    name = namer.name(group.name, "slice", index) if size > 1 else ""
-    hosts = tuple(_host(group, namer, index, host) for host in range(size))
+    name = group.namer.name(group.name, "slice", index) if size > 1 else ""
+    hosts = tuple(_host(group, index, host) for host in range(size))
     return CreateSlice(group.name, index, name or hosts[0].pod, size, hosts, Reason.SCALE_UP)
 
 
-def _top_up(group: Group, piece: ObservedSlice, namer: Namer) -> CreateSlice:
+def _top_up(group: Group, piece: ObservedSlice) -> CreateSlice:
     index = piece.index if piece.index is not None else 0
-    hosts = tuple(_host(group, namer, index, host) for host in piece.missing)
+    hosts = tuple(_host(group, index, host) for host in piece.missing)
     return CreateSlice(group.name, index, piece.name, piece.size, hosts, Reason.TOP_UP)
 
 
-def _host(group: Group, namer: Namer, index: int, host: int) -> HostName:
+def _host(group: Group, index: int, host: int) -> HostName:
     prefix = names.worker_prefix(group.snapshot.cluster.name, group.name)
-    return HostName(host, namer.name(prefix, group.name, index, host))
+    return HostName(host, group.namer.name(prefix, group.name, index, host))
 
 
 def _deletes(group: Group, doomed: dict[str, Loss]) -> tuple[DeleteSlice, ...]:
@@ -270,10 +276,3 @@ def _notices(group: Group) -> Iterator[Notice]:
             f"slices of {group.spec.hosts} until a host fails or they are scaled down"
         )
         yield Notice(f"unlabelled/{group.name}", "AdoptedUnlabelledPods", text, warning=False, action="Adopt")
-
-
-def worker_slices(snapshot: Snapshot) -> Iterable[tuple[WorkerGroupSpec, tuple[ObservedSlice, ...]]]:
-    """Each group of the spec with its observed slices, for the status."""
-    for spec in snapshot.cluster.spec.worker_group_specs:
-        pods = (p for p in snapshot.observed.pods if p.node_type == names.WORKER and p.group == spec.group_name)
-        yield spec, partition(spec, pods)

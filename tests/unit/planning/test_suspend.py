@@ -70,7 +70,9 @@ def test_every_history_ends_where_the_spec_says(first, second):
 
 
 def test_no_step_both_deletes_and_creates():
-    for spec, suspending, suspended, pods in itertools.product((True, False, None), (True, False), (True, False), (0, 1)):
+    for spec, suspending, suspended, pods in itertools.product(
+        (True, False, None), (True, False), (True, False), (0, 1)
+    ):
         step = suspend_step(spec_suspend=spec, suspending=suspending, suspended=suspended, pods_left=pods)
         assert not (step.delete_pods and step.create_pods)
         assert not (step.suspending and step.suspended)

@@ -108,37 +108,105 @@ TLS = {"spec.tlsOptions.enabled": True}
 RULE = [{"from": []}]
 
 BAD = [
-    Bad("1 name too long", {"metadata.name": "a" * 54}, "metadata.name", "54 characters", reason="InvalidRayClusterMetadata"),
-    Bad("2 name starts with a digit", {"metadata.name": "9f1c-demo"}, "metadata.name", "Service", reason="InvalidRayClusterMetadata"),
-    Bad("2 name with a dot", {"metadata.name": "demo.v2"}, "metadata.name", "Service", reason="InvalidRayClusterMetadata"),
-    Bad("1 head without containers", {f"{HEAD}.template.spec.containers": []}, f"{HEAD}.template.spec.containers", "no container"),
+    Bad(
+        "1 name too long",
+        {"metadata.name": "a" * 54},
+        "metadata.name",
+        "54 characters",
+        reason="InvalidRayClusterMetadata",
+    ),
+    Bad(
+        "2 name starts with a digit",
+        {"metadata.name": "9f1c-demo"},
+        "metadata.name",
+        "Service",
+        reason="InvalidRayClusterMetadata",
+    ),
+    Bad(
+        "2 name with a dot",
+        {"metadata.name": "demo.v2"},
+        "metadata.name",
+        "Service",
+        reason="InvalidRayClusterMetadata",
+    ),
+    Bad(
+        "1 head without containers",
+        {f"{HEAD}.template.spec.containers": []},
+        f"{HEAD}.template.spec.containers",
+        "no container",
+    ),
     Bad(
         "2 head resources twice",
         {f"{HEAD}.rayStartParams.num-cpus": "1", f"{HEAD}.resources": {"CPU": "1"}},
         f"{HEAD}.resources",
         "num-cpus",
     ),
-    Bad("3 head labels as a parameter", {f"{HEAD}.rayStartParams.labels": "a=b"}, f"{HEAD}.rayStartParams.labels", "not allowed"),
+    Bad(
+        "3 head labels as a parameter",
+        {f"{HEAD}.rayStartParams.labels": "a=b"},
+        f"{HEAD}.rayStartParams.labels",
+        "not allowed",
+    ),
     Bad("3 head label key", {f"{HEAD}.labels": {"not a key": "v"}}, f"{HEAD}.labels[not a key]", "no valid label"),
     Bad("3 head label value", {f"{HEAD}.labels": {"k": "not a value!"}}, f"{HEAD}.labels[k]", "no valid label"),
-    Bad("4a group without containers", {f"{GROUP}.template.spec.containers": []}, f"{GROUP}.template.spec.containers", "no container"),
+    Bad(
+        "4a group without containers",
+        {f"{GROUP}.template.spec.containers": []},
+        f"{GROUP}.template.spec.containers",
+        "no container",
+    ),
     Bad("4c negative minReplicas", {f"{GROUP}.minReplicas": -1}, f"{GROUP}.minReplicas", "is -1"),
     Bad("4d negative maxReplicas", {f"{GROUP}.maxReplicas": -2}, f"{GROUP}.maxReplicas", "is -2"),
-    Bad("4e min above max", {f"{GROUP}.minReplicas": 5}, f"{GROUP}.minReplicas", "minReplicas 5 is greater than maxReplicas 4"),
+    Bad(
+        "4e min above max",
+        {f"{GROUP}.minReplicas": 5},
+        f"{GROUP}.minReplicas",
+        "minReplicas 5 is greater than maxReplicas 4",
+    ),
     Bad(
         "4f group resources twice",
         {f"{GROUP}.rayStartParams.resources": "'{}'", f"{GROUP}.resources": {"TPU": "4"}},
         f"{GROUP}.resources",
         "resources",
     ),
-    Bad("4g group labels as a parameter", {f"{GROUP}.rayStartParams.labels": ""}, f"{GROUP}.rayStartParams.labels", "not allowed"),
+    Bad(
+        "4g group labels as a parameter",
+        {f"{GROUP}.rayStartParams.labels": ""},
+        f"{GROUP}.rayStartParams.labels",
+        "not allowed",
+    ),
     Bad("4g group label value", {f"{GROUP}.labels": {"k": "-"}}, f"{GROUP}.labels[k]", "no valid label"),
-    Bad("4h negative group idle timeout", {**V2, f"{GROUP}.idleTimeoutSeconds": -1}, f"{GROUP}.idleTimeoutSeconds", "is -1"),
-    Bad("4h group idle timeout without v2", {**AUTOSCALING, f"{GROUP}.idleTimeoutSeconds": 5}, f"{GROUP}.idleTimeoutSeconds", "v2"),
+    Bad(
+        "4h negative group idle timeout",
+        {**V2, f"{GROUP}.idleTimeoutSeconds": -1},
+        f"{GROUP}.idleTimeoutSeconds",
+        "is -1",
+    ),
+    Bad(
+        "4h group idle timeout without v2",
+        {**AUTOSCALING, f"{GROUP}.idleTimeoutSeconds": 5},
+        f"{GROUP}.idleTimeoutSeconds",
+        "v2",
+    ),
     Bad("4i priority without v2", {"spec.rayVersion": "2.56.0", f"{GROUP}.priority": 1}, f"{GROUP}.priority", "v2"),
-    Bad("4i priority without a version", {**V2, "spec.rayVersion": "", f"{GROUP}.priority": 1}, f"{GROUP}.priority", "not set"),
-    Bad("4i priority with a strange version", {**V2, "spec.rayVersion": "new", f"{GROUP}.priority": 1}, f"{GROUP}.priority", "'new'"),
-    Bad("4i priority with old Ray", {**V2, "spec.rayVersion": "2.55.9", f"{GROUP}.priority": 1}, f"{GROUP}.priority", "2.56.0"),
+    Bad(
+        "4i priority without a version",
+        {**V2, "spec.rayVersion": "", f"{GROUP}.priority": 1},
+        f"{GROUP}.priority",
+        "not set",
+    ),
+    Bad(
+        "4i priority with a strange version",
+        {**V2, "spec.rayVersion": "new", f"{GROUP}.priority": 1},
+        f"{GROUP}.priority",
+        "'new'",
+    ),
+    Bad(
+        "4i priority with old Ray",
+        {**V2, "spec.rayVersion": "2.55.9", f"{GROUP}.priority": 1},
+        f"{GROUP}.priority",
+        "2.56.0",
+    ),
     Bad(
         "5 annotation and options",
         {"metadata.annotations": {"ray.io/ft-enabled": "false"}, FT: {"redisAddress": "r:6379"}},
@@ -177,8 +245,18 @@ BAD = [
     ),
     Bad("8 rocksdb without its gate", ROCKS, f"{FT}.backend", "GCSFaultToleranceEmbeddedStorage", gates={}),
     Bad("8 rocksdb with a redis address", {**ROCKS, f"{FT}.redisAddress": "r"}, f"{FT}.redisAddress", "redis only"),
-    Bad("8 rocksdb with a redis user", {**ROCKS, f"{FT}.redisUsername": {"value": "u"}}, f"{FT}.redisUsername", "redis only"),
-    Bad("8 rocksdb with a redis password", {**ROCKS, f"{FT}.redisPassword": {"value": "u"}}, f"{FT}.redisPassword", "redis only"),
+    Bad(
+        "8 rocksdb with a redis user",
+        {**ROCKS, f"{FT}.redisUsername": {"value": "u"}},
+        f"{FT}.redisUsername",
+        "redis only",
+    ),
+    Bad(
+        "8 rocksdb with a redis password",
+        {**ROCKS, f"{FT}.redisPassword": {"value": "u"}},
+        f"{FT}.redisPassword",
+        "redis only",
+    ),
     Bad(
         "8 rocksdb with a storage namespace",
         {**ROCKS, f"{FT}.externalStorageNamespace": "n"},
@@ -186,11 +264,21 @@ BAD = [
         "redis only",
     ),
     *(
-        Bad(f"8 own claim with {name}", {**ROCKS, f"{FT}.storage": {"claimName": "c", name: value}}, f"{FT}.storage.{name}", "claimName")
+        Bad(
+            f"8 own claim with {name}",
+            {**ROCKS, f"{FT}.storage": {"claimName": "c", name: value}},
+            f"{FT}.storage.{name}",
+            "claimName",
+        )
         for name, value in {"size": "1Gi", "storageClassName": "s", "accessModes": ["ReadWriteOnce"]}.items()
     ),
     *(
-        Bad(f"8 rocksdb with {name}", {**ROCKS, f"{HEAD_CONTAINER}.env": env(name)}, f"{HEAD_CONTAINER}.env[name={name}]", "operator")
+        Bad(
+            f"8 rocksdb with {name}",
+            {**ROCKS, f"{HEAD_CONTAINER}.env": env(name)},
+            f"{HEAD_CONTAINER}.env[name={name}]",
+            "operator",
+        )
         for name in ("RAY_gcs_storage", "RAY_gcs_storage_path")
     ),
     Bad(
@@ -211,31 +299,64 @@ BAD = [
         f"{HEAD}.template.spec.volumes[0].name",
         "gcs-storage",
     ),
-    Bad("8 redis with storage", {FT: {"redisAddress": "r", "storage": {"size": "1Gi"}}}, f"{FT}.storage", "rocksdb only"),
-    Bad("9 redis user as a parameter", {f"{HEAD}.rayStartParams.redis-username": "u"}, f"{HEAD}.rayStartParams.redis-username", "not"),
+    Bad(
+        "8 redis with storage", {FT: {"redisAddress": "r", "storage": {"size": "1Gi"}}}, f"{FT}.storage", "rocksdb only"
+    ),
+    Bad(
+        "9 redis user as a parameter",
+        {f"{HEAD}.rayStartParams.redis-username": "u"},
+        f"{HEAD}.rayStartParams.redis-username",
+        "not",
+    ),
     Bad(
         "9 redis user in the environment",
         {f"{HEAD_CONTAINER}.env": env("REDIS_USERNAME")},
         f"{HEAD_CONTAINER}.env[name=REDIS_USERNAME]",
         "not allowed",
     ),
-    Bad("10 suspended group, gate off", {f"{GROUP}.suspend": True}, f"{GROUP}.suspend", "gate", gates={"RayJobDeletionPolicy": False}),
+    Bad(
+        "10 suspended group, gate off",
+        {f"{GROUP}.suspend": True},
+        f"{GROUP}.suspend",
+        "gate",
+        gates={"RayJobDeletionPolicy": False},
+    ),
     Bad(
         "11 v2 by environment without autoscaling",
         {f"{HEAD_CONTAINER}.env": env("RAY_enable_autoscaler_v2", "1")},
         f"{HEAD_CONTAINER}.env[name=RAY_enable_autoscaler_v2]",
         "enableInTreeAutoscaling",
     ),
-    Bad("12a suspended group with autoscaling", {**AUTOSCALING, f"{GROUP}.suspend": True}, f"{GROUP}.suspend", "Autoscaling"),
+    Bad(
+        "12a suspended group with autoscaling",
+        {**AUTOSCALING, f"{GROUP}.suspend": True},
+        f"{GROUP}.suspend",
+        "Autoscaling",
+    ),
     Bad(
         "12b version told twice",
         {**V2, f"{HEAD_CONTAINER}.env": env("RAY_enable_autoscaler_v2", "0")},
         f"{HEAD_CONTAINER}.env[name=RAY_enable_autoscaler_v2]",
         "together",
     ),
-    Bad("12c head restarts under v2", {**V2, f"{HEAD}.template.spec.restartPolicy": "Always"}, f"{HEAD}.template.spec.restartPolicy", "Always"),
-    Bad("12d group restarts under v2", {**V2, f"{GROUP}.template.spec.restartPolicy": "OnFailure"}, f"{GROUP}.template.spec.restartPolicy", "OnFailure"),
-    Bad("13 negative idle timeout", {"spec.autoscalerOptions.idleTimeoutSeconds": -1}, "spec.autoscalerOptions.idleTimeoutSeconds", "is -1"),
+    Bad(
+        "12c head restarts under v2",
+        {**V2, f"{HEAD}.template.spec.restartPolicy": "Always"},
+        f"{HEAD}.template.spec.restartPolicy",
+        "Always",
+    ),
+    Bad(
+        "12d group restarts under v2",
+        {**V2, f"{GROUP}.template.spec.restartPolicy": "OnFailure"},
+        f"{GROUP}.template.spec.restartPolicy",
+        "OnFailure",
+    ),
+    Bad(
+        "13 negative idle timeout",
+        {"spec.autoscalerOptions.idleTimeoutSeconds": -1},
+        "spec.autoscalerOptions.idleTimeoutSeconds",
+        "is -1",
+    ),
     Bad(
         "14 the operator's variable",
         {"spec.autoscalerOptions.env": env("KUBERAY_GEN_AUTOSCALER_START_CMD")},
@@ -246,7 +367,12 @@ BAD = [
     Bad("15 no collector", {"spec.historyServerOptions": {}}, COLLECTOR, "missing"),
     Bad("15 no image", history(("STORAGE_BACKEND", "Local"), image=""), f"{COLLECTOR}.image", "missing"),
     *(
-        Bad(f"15 own variable {name}", history(("STORAGE_BACKEND", "x"), (name, "y")), f"{COLLECTOR}.env[name={name}]", "operator")
+        Bad(
+            f"15 own variable {name}",
+            history(("STORAGE_BACKEND", "x"), (name, "y")),
+            f"{COLLECTOR}.env[name={name}]",
+            "operator",
+        )
         for name in (
             "POD_IP",
             "FQ_RAY_IP",
@@ -260,7 +386,12 @@ BAD = [
     ),
     Bad("15 no backend", history(), f"{COLLECTOR}.env[name=STORAGE_BACKEND]", "missing"),
     *(
-        Bad(f"15 {backend} without {name}", history(("STORAGE_BACKEND", backend)), f"{COLLECTOR}.env[name={name}]", "needed")
+        Bad(
+            f"15 {backend} without {name}",
+            history(("STORAGE_BACKEND", backend)),
+            f"{COLLECTOR}.env[name={name}]",
+            "needed",
+        )
         for backend, name in (
             ("gcs", "GCS_BUCKET"),
             ("S3", "S3_REGION"),
@@ -300,11 +431,21 @@ BAD = [
     ),
     Bad(
         "16 Kubernetes token with a secret",
-        {**TOKEN, "spec.rayVersion": "2.55.0", "spec.authOptions.enableK8sTokenAuth": True, "spec.authOptions.secretName": "s"},
+        {
+            **TOKEN,
+            "spec.rayVersion": "2.55.0",
+            "spec.authOptions.enableK8sTokenAuth": True,
+            "spec.authOptions.secretName": "s",
+        },
         "spec.authOptions.secretName",
         "not used",
     ),
-    Bad("17 Kubernetes token without token", {"spec.authOptions.enableK8sTokenAuth": True}, "spec.authOptions.enableK8sTokenAuth", "mode"),
+    Bad(
+        "17 Kubernetes token without token",
+        {"spec.authOptions.enableK8sTokenAuth": True},
+        "spec.authOptions.enableK8sTokenAuth",
+        "mode",
+    ),
     Bad("18 network policy, gate off", {"spec.networkPolicy.mode": "DenyAll"}, "spec.networkPolicy", "gate", gates={}),
     *(
         Bad(
@@ -341,7 +482,12 @@ BAD = [
         for where in (HEAD_CONTAINER, GROUP_CONTAINER, "spec.autoscalerOptions")
     ),
     *(
-        Bad(f"21 mount {mount} at {where}", {**TLS, f"{where}.volumeMounts": [mount]}, f"{where}.volumeMounts[0]", "ray-tls")
+        Bad(
+            f"21 mount {mount} at {where}",
+            {**TLS, f"{where}.volumeMounts": [mount]},
+            f"{where}.volumeMounts[0]",
+            "ray-tls",
+        )
         for mount in ({"name": "ray-tls", "mountPath": "/x"}, {"name": "x", "mountPath": "/etc/ray/tls"})
         for where in (HEAD_CONTAINER, GROUP_CONTAINER, "spec.autoscalerOptions")
     ),
@@ -355,7 +501,12 @@ BAD = [
         )
         for kind in ("RayJob", "RayService")
     ),
-    Bad("two groups of one name", {"spec.workerGroupSpecs[1]": group()}, "spec.workerGroupSpecs[1].groupName", "2 worker groups"),
+    Bad(
+        "two groups of one name",
+        {"spec.workerGroupSpecs[1]": group()},
+        "spec.workerGroupSpecs[1].groupName",
+        "2 worker groups",
+    ),
     Bad("the head's group name", {f"{GROUP}.groupName": "headgroup"}, f"{GROUP}.groupName", "headgroup"),
     *(
         Bad(f"group name {name!r}", {f"{GROUP}.groupName": name}, f"{GROUP}.groupName", text, group=name)
@@ -404,7 +555,9 @@ GOOD = {
         f"{HEAD_CONTAINER}.env": env("RAY_REDIS_ADDRESS"),
         f"{HEAD}.rayStartParams.redis-password": "p",
     },
-    "fault tolerance by options": {FT: {"redisAddress": "r", "redisPassword": {"value": "p"}, "redisUsername": {"value": "u"}}},
+    "fault tolerance by options": {
+        FT: {"redisAddress": "r", "redisPassword": {"value": "p"}, "redisUsername": {"value": "u"}}
+    },
     "rocksdb with its own claim": {**ROCKS, f"{FT}.storage": {"size": "2Gi", "storageClassName": "s"}},
     "rocksdb with a claim of the user": {**ROCKS, f"{FT}.storage": {"claimName": "c", "subPath": "p"}},
     "suspended group": {f"{GROUP}.suspend": True},
@@ -421,9 +574,14 @@ GOOD = {
     "Kubernetes token": {**TOKEN, "spec.rayVersion": "2.55", "spec.authOptions.enableK8sTokenAuth": True},
     "nightly Ray": {**TOKEN, "spec.rayVersion": "3.0.0.dev0"},
     "network policy": {
-        "spec.networkPolicy": {"mode": "DenyAll", "workerGroups": [{"groupName": "g", "ingressRules": RULE, "egressRules": RULE}]}
+        "spec.networkPolicy": {
+            "mode": "DenyAll",
+            "workerGroups": [{"groupName": "g", "ingressRules": RULE, "egressRules": RULE}],
+        }
     },
-    "network policy of one direction": {"spec.networkPolicy": {"mode": "DenyAllIngress", "head": {"ingressRules": RULE}}},
+    "network policy of one direction": {
+        "spec.networkPolicy": {"mode": "DenyAllIngress", "head": {"ingressRules": RULE}}
+    },
     "TLS": TLS,
     "TLS disabled with own variables": {"spec.tlsOptions.enabled": False, f"{HEAD_CONTAINER}.env": env("RAY_USE_TLS")},
     "upgrade strategy": {"spec.upgradeStrategy.type": "Recreate"},
@@ -483,8 +641,14 @@ def test_every_check_has_a_reason_in_its_docstring():
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({**AUTOSCALING, "spec.autoscalerOptions.version": "v1", f"{GROUP}.template.spec.restartPolicy": "Always"}, True),
-        ({**AUTOSCALING, "spec.autoscalerOptions.version": "v1", f"{GROUP}.template.spec.restartPolicy": "Never"}, False),
+        (
+            {**AUTOSCALING, "spec.autoscalerOptions.version": "v1", f"{GROUP}.template.spec.restartPolicy": "Always"},
+            True,
+        ),
+        (
+            {**AUTOSCALING, "spec.autoscalerOptions.version": "v1", f"{GROUP}.template.spec.restartPolicy": "Never"},
+            False,
+        ),
         ({**AUTOSCALING, "spec.autoscalerOptions.version": "v1"}, False),
         ({**AUTOSCALING, f"{GROUP}.template.spec.restartPolicy": "Always"}, False),
         ({"spec.autoscalerOptions.version": "v1", f"{GROUP}.template.spec.restartPolicy": "Always"}, False),

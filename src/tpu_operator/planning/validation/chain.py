@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tpu_operator.api.problem import MISSING
 from tpu_operator.planning.plan import Blocker
 from tpu_operator.planning.validation import (
     auth,
@@ -78,7 +79,7 @@ def validate(cluster: RayCluster, config: OperatorConfig) -> tuple[Blocker, ...]
 
 def _wrong_type(cluster: RayCluster) -> Iterator[Blocker]:
     for problem in cluster.problems:
-        message = f"is {problem.got}, expected {problem.expected}"
+        message = "is missing" if problem.got == MISSING else f"is {problem.got}, expected {problem.expected}"
         yield Blocker(SPEC_REASON, problem.field, message, problem.fix)
 
 

@@ -18,7 +18,8 @@ from tpu_operator.planning.validation.mistake import HEAD, gate_off, spec_mistak
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tpu_operator.api.raycluster import GcsFaultToleranceOptions, RayCluster
+    from tpu_operator.api.fault_tolerance import GcsFaultToleranceOptions
+    from tpu_operator.api.raycluster import RayCluster
     from tpu_operator.config import OperatorConfig
     from tpu_operator.planning.plan import Blocker
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from tpu_operator.api import names
+from tpu_operator.api.labels_syntax import dns1035_label_problem
 from tpu_operator.planning.plan import Blocker
 from tpu_operator.planning.validation.mistake import METADATA_REASON
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from tpu_operator.api.raycluster import RayCluster
     from tpu_operator.config import OperatorConfig
 
-_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-
 
 def cluster_name(cluster: RayCluster, _: OperatorConfig) -> Iterator[Blocker]:
     """At most 53 characters, which leaves room for `-serve-svc`, and a DNS-1035 label (rules 9.1, NM-02)."""
@@ -24,7 +22,7 @@ def cluster_name(cluster: RayCluster, _: OperatorConfig) -> Iterator[Blocker]:
     if len(name) > names.MAX_CLUSTER_NAME:
         message = f"is {len(name)} characters long, at most {names.MAX_CLUSTER_NAME} are allowed"
         yield Blocker(METADATA_REASON, "metadata.name", message, "create the RayCluster under a shorter name")
-    if not _DNS_1035.fullmatch(name):
-        message = f"{name!r} cannot be the name of a Service"
+    elif problem := dns1035_label_problem(name):
+        message = f"{name!r} cannot be the name of a Service: {problem}"
         fix = "use lower-case letters, digits and dashes only, with a letter first and no dash last"
         yield Blocker(METADATA_REASON, "metadata.name", message, fix)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tpu_operator.api.labels_syntax import dns1123_label_problem
 from tpu_operator.config import Gate
 from tpu_operator.planning.validation.mistake import gate_off, group_path, spec_mistake
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tpu_operator.api.raycluster import NetworkPolicyRules, RayCluster
+    from tpu_operator.api.network_policy import NetworkPolicyRules
+    from tpu_operator.api.raycluster import RayCluster
     from tpu_operator.config import OperatorConfig
     from tpu_operator.planning.plan import Blocker
 
 POLICY: Final = "spec.networkPolicy"
-_DNS_1123 = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class _Side(NamedTuple):
@@ -64,8 +64,8 @@ def policy_groups(cluster: RayCluster, _: OperatorConfig) -> Iterator[Blocker]:
         return
     groups = [group.group_name for group in cluster.spec.worker_group_specs]
     for index, name in enumerate(groups):
-        if not _DNS_1123.fullmatch(name):
-            message = f"{name!r} cannot be part of a NetworkPolicy's name"
+        if problem := dns1123_label_problem(name):
+            message = f"{name!r} cannot be part of a NetworkPolicy's name: {problem}"
             fix = "use at most 63 lower-case letters, digits and dashes, with a letter or digit first and last"
             yield spec_mistake(f"{group_path(index)}.groupName", message, fix)
     for index, entry in enumerate(policy.worker_groups):

@@ -10,7 +10,8 @@ from tpu_operator.planning.validation.mistake import HEAD, group_path, spec_mist
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tpu_operator.api.raycluster import HeadGroupSpec, RayCluster, WorkerGroupSpec
+    from tpu_operator.api.groups import HeadGroupSpec, WorkerGroupSpec
+    from tpu_operator.api.raycluster import RayCluster
     from tpu_operator.config import OperatorConfig
     from tpu_operator.planning.plan import Blocker
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from tpu_operator.api import names
-from tpu_operator.api.labels_syntax import label_value_problem
+from tpu_operator.api.labels_syntax import LABEL_LENGTH, dns1123_subdomain_problem, label_value_problem
 from tpu_operator.planning.validation.mistake import group_path, spec_mistake
 from tpu_operator.planning.wanted import bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tpu_operator.api.raycluster import RayCluster, WorkerGroupSpec
+    from tpu_operator.api.groups import WorkerGroupSpec
+    from tpu_operator.api.raycluster import RayCluster
     from tpu_operator.config import OperatorConfig
     from tpu_operator.planning.plan import Blocker
-
-_LABEL_LENGTH = 63
-_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def group_names_unique(cluster: RayCluster, _: OperatorConfig) -> Iterator[Blocker]:
@@ -60,14 +57,14 @@ def _name_problem(cluster: str, group: WorkerGroupSpec) -> str | None:
         return f"it is {len(name)} characters long, at most {_longest(group)} fit"
     if problem := label_value_problem(name):
         return problem
-    if not _DNS_SUBDOMAIN.fullmatch(names.worker_prefix(cluster, name)):
-        return f"{names.worker_prefix(cluster, name)!r} is no valid start of a pod name"
-    return None
+    pod = names.worker_prefix(cluster, name)
+    problem = dns1123_subdomain_problem(pod)
+    return f"{pod!r} is no valid start of a pod name: {problem}" if problem else None
 
 
 def _longest(group: WorkerGroupSpec) -> int:
     """A slice of several hosts is named `<group>-<suffix>`, and that is a label value too."""
-    return _LABEL_LENGTH - (names.SUFFIX_LENGTH + 1 if group.hosts > 1 else 0)
+    return LABEL_LENGTH - (names.SUFFIX_LENGTH + 1 if group.hosts > 1 else 0)
 
 
 def replica_bounds(cluster: RayCluster, _: OperatorConfig) -> Iterator[Blocker]:
@@ -78,7 +75,7 @@ def replica_bounds(cluster: RayCluster, _: OperatorConfig) -> Iterator[Blocker]:
         for field, value in (("minReplicas", low), ("maxReplicas", high)):
             if value < 0:
                 yield spec_mistake(f"{path}.{field}", f"is {value}, expected 0 or more", f"set {field} to 0 or more")
-        if low > high:
+        if low > high >= 0:
             message = f"minReplicas {low} is greater than maxReplicas {high}"
             yield spec_mistake(
                 f"{path}.minReplicas", message, f"set minReplicas to at most {high}, or raise maxReplicas"
