@@ -16,6 +16,10 @@ from bench.runner import run_all
 from bench.scenarios import SCENARIOS, Scenario
 from bench.stage import QUICK, Setting, Sizes
 
+TRIES = 3
+# Wide enough for a line a row where nothing tells how wide the output is.
+WIDTH = 170
+
 ROOT = Path(__file__).parents[1]
 CRD = ROOT / "crds" / "ray.io_rayclusters.yaml"
 
@@ -53,11 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command=shlex.split(options.operator) if options.operator else own_operator(),
         crd=options.crd,
         sizes=QUICK if options.quick else Sizes(),
+        tries=1 if options.quick else TRIES,
         log_folder=options.logs,
     )
     measurements = uvloop.run(run_all(chosen(options.rows, full=options.full), setting))
     comparable = not options.quick
-    Console().print(table(measurements, comparable=comparable))
+    Console(width=None if sys.stdout.isatty() else WIDTH).print(table(measurements, comparable=comparable))
     if options.json:
         options.json.write_text(json.dumps(document(measurements, comparable=comparable), indent=2) + "\n")
     return int(_failed(measurements, strict=options.strict and comparable))

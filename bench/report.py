@@ -24,6 +24,17 @@ def cells(line: Row, measurement: Measurement, *, comparable: bool) -> tuple[str
     return line.work, measured, number(measurement.floor, line.unit), ratio, line.kuberay, target, answer
 
 
+def line(of: Row, measurement: Measurement) -> str:
+    """Return what came out for a row as one line of text."""
+    floors = " and ".join(number(floor, of.unit) for floor in measurement.floors)
+    parts = [
+        f"{of.name}: {number(measurement.value, of.unit)}",
+        f"floor {floors}, ratio {measurement.ratio:.2f}" if measurement.ratio else "",
+        measurement.note,
+    ]
+    return "; ".join(part for part in parts if part)
+
+
 def table(measurements: Iterable[Measurement], *, comparable: bool) -> Table:
     """Build the table."""
     built = Table(title=None if comparable else "small sizes: not comparable with KubeRay's figures or the targets")

@@ -3,16 +3,16 @@
 import asyncio
 import contextlib
 import sys
+import time
 from collections.abc import Iterable
 
 import aiohttp
 
 from bench.errors import BenchError
-from bench.rows import Measurement, missing
+from bench.report import line
+from bench.rows import Measurement, missing, row
 from bench.scenarios import Scenario
 from bench.stage import Setting, open_stage
-
-TRIES = 3
 
 
 async def run_all(scenarios: Iterable[Scenario], setting: Setting) -> list[Measurement]:
@@ -25,11 +25,13 @@ async def run_all(scenarios: Iterable[Scenario], setting: Setting) -> list[Measu
 
 async def _undisturbed(scenario: Scenario, setting: Setting) -> list[Measurement]:
     """Run again if the floors before and after differ too much: then somebody else was using the machine."""
-    for number in range(1, TRIES + 1):
+    for number in range(1, setting.tries + 1):
         _say(f"{', '.join(scenario.rows)}" + (f" (again, {number})" if number > 1 else ""))
+        start = time.perf_counter()
         measured = await run(scenario, setting)
         for measurement in measured:
-            _say(f"  {measurement.row}: {measurement.value} {measurement.floors or ''} {measurement.note}")
+            _say("  " + line(row(measurement.row), measurement))
+        _say(f"  ({time.perf_counter() - start:.0f} s)")
         if not any(measurement.disturbed for measurement in measured):
             break
     return measured

@@ -220,6 +220,8 @@ class Setting:
     command: Sequence[str]
     crd: Path
     sizes: Sizes
+    tries: int = 1
+    """Most runs of a scenario whose floors tell that the machine was disturbed."""
     log_folder: Path | None = None
 
 
@@ -229,10 +231,7 @@ async def open_stage(setting: Setting, name: str) -> AsyncIterator[Stage]:
     users = tuple(User(user, ADMINS) for user in (OPERATOR, "bench-kubelet", "bench-bare"))
     options = Options(bare=True, crds=(setting.crd,), audit=AuditLevel.METADATA, users=users)
     async with contextlib.AsyncExitStack() as exits:
-        folder = setting.log_folder / name if setting.log_folder else None
-        if folder is None:
-            folder = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = _folder(setting, name, exits)
         plane = await asyncio.to_thread(ControlPlane.start, options)
         exits.push_async_callback(asyncio.to_thread, plane.stop)
         await asyncio.to_thread(plane.create_namespace, NAMESPACE)
@@ -246,6 +245,14 @@ async def open_stage(setting: Setting, name: str) -> AsyncIterator[Stage]:
         exits.push_async_callback(stage.stop)
         await stage.start_operator()
         yield stage
+
+
+def _folder(setting: Setting, name: str, exits: contextlib.AsyncExitStack) -> Path:
+    """Return a fresh folder for output: kept where the setting says, else removed at the end."""
+    if setting.log_folder is None:
+        return Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+    setting.log_folder.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=setting.log_folder))
 
 
 async def _end(task: asyncio.Task[None]) -> None:

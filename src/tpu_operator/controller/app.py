@@ -9,7 +9,6 @@ import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import kopf
 import structlog
 
 from tpu_operator import __version__
@@ -17,7 +16,7 @@ from tpu_operator.api import names
 from tpu_operator.controller.caches import Caches
 from tpu_operator.controller.clusters import Clusters, Key
 from tpu_operator.controller.executor import RAYCLUSTERS, Executor
-from tpu_operator.controller.handlers import build_registry, build_settings
+from tpu_operator.controller.handlers import build_registry, build_settings, kopf
 from tpu_operator.controller.observer import Observer
 from tpu_operator.controller.reconciler import Reconciler
 from tpu_operator.controller.reporter import Reporter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime  # noqa: TC003  (msgspec reads the annotations)
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 import msgspec

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING
 
-import kopf
-
 from tpu_operator.api import names
+from tpu_operator.lean import without
+
+with without("pykube", "pykube.objects", "kubernetes.client", "kubernetes_asyncio", "kubernetes_asyncio.client"):
+    import kopf
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

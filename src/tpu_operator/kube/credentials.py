@@ -14,10 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import yaml
-from kubernetes.aio import config as kube_config
-from kubernetes.aio.client import ApiClient, Configuration
 
 from tpu_operator.errors import InvalidInput
+from tpu_operator.lean import without
+
+_SYNCHRONOUS = ("client", "config", "dynamic", "informer", "leaderelection", "stream", "utils", "watch")
+_UNUSED = ("dynamic", "leaderelection", "stream", "watch")
+
+with without(*(f"kubernetes.{part}" for part in _SYNCHRONOUS), *(f"kubernetes.aio.{part}" for part in _UNUSED)):
+    from kubernetes.aio import config as kube_config
+    from kubernetes.aio.client import ApiClient, Configuration
 
 if TYPE_CHECKING:
     import ssl
