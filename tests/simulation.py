@@ -38,7 +38,7 @@ from tpu_operator.planning.remember import remember
 from tpu_operator.planning.slices import pod_gone_by
 from tpu_operator.planning.snapshot import Observed, Snapshot
 from tpu_operator.planning.suspend import step_of_suspension
-from tpu_operator.planning.wanted import wanted_pods, wanted_slices
+from tpu_operator.planning.wanted import wanted_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -238,7 +238,7 @@ class Operator:
         memory = self.memory.of_generation(parsed.generation)
         foreign = tuple(p for p in pods if p not in own)
         observed = Observed(pods=own, foreign_pods=foreign, children=dict(self.world.children))
-        return Snapshot(parsed, observed, memory, self.config, self.world.now, f"{self.passes}-{id(self)}")
+        return Snapshot(parsed, observed, memory, self.config, self.world.now, f"pass {self.passes}")
 
     def _overlaid(self) -> Iterator[Pod]:
         writes = self.writes.overlay(CLUSTER_UID)
@@ -266,7 +266,7 @@ class Operator:
         """One pass. `faults` says what happens to the n-th write. Raises Crashed, and has then restarted."""
         self.settle()
         snapshot = self.observe()
-        before = _live_by_group(self.world)
+        before = _live_slices(self.world)
         plan = make_plan(snapshot)
         judge(snapshot, plan)
         execution = Execution(self, snapshot, faults, crash_before)
@@ -473,14 +473,14 @@ def _live(pods: Iterable[Pod]) -> tuple[Pod, ...]:
     return tuple(p for p in pods if not p.terminating and not p.terminal)
 
 
-def _live_by_group(world: World) -> Counter[str]:
-    return Counter(p.group for p in _live(world.own()))
+def _live_slices(world: World) -> Counter[str]:
+    return Counter(group for group, _ in {slice_of(p) for p in _live(world.own())})
 
 
 def _never_too_many(world: World, snapshot: Snapshot, before: Counter[str]) -> None:
-    now = _live_by_group(world)
+    now = _live_slices(world)
     for spec in snapshot.cluster.spec.worker_group_specs:
-        assert now[spec.group_name] <= max(before[spec.group_name], wanted_pods(spec)), "more pods than wanted"
+        assert now[spec.group_name] <= max(before[spec.group_name], wanted_slices(spec)), "more slices than wanted"
 
 
 def judge(snapshot: Snapshot, plan: Plan) -> None:
@@ -514,6 +514,7 @@ def _has_a_cause(snapshot: Snapshot, action: DeleteSlice) -> None:
     named = any(p.name in group.workers_to_delete for p in pods)
     lost = any(p.terminal or p.terminating for p in pods)
     partial = len({p.labels.get(names.HOST_INDEX, "0") for p in pods}) != group.hosts
+    partial = partial or any((a := p.metadata.annotations) and a.num_of_hosts != str(group.hosts) for p in pods)
     assert named or lost or partial, f"{action.reason}: a whole slice that nobody named"
 
 
@@ -537,7 +538,8 @@ def converge(operator: Operator, limit: int = 150) -> int:
 
 
 def _restless(world: World) -> bool:
-    return any(p.phase == "Pending" or (p.terminating and p.uid not in world.stuck) for p in world.own())
+    """Something will happen by itself."""
+    return any(p.uid not in world.stuck if p.terminating else p.phase == "Pending" for p in world.own())
 
 
 def check_converged(operator: Operator) -> None:
@@ -545,7 +547,7 @@ def check_converged(operator: Operator) -> None:
     world = operator.world
     snapshot = operator.observe()
     plan = make_plan(snapshot)
-    assert plan.empty
+    assert plan.empty, plan.actions
     if plan.blockers:
         return
     live = _live(world.own())

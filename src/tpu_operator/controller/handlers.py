@@ -52,5 +52,6 @@ def build_settings(*, clusterwide: bool) -> kopf.OperatorSettings:
     settings.scanning.disabled = not clusterwide
     settings.watching.server_timeout = 290
     settings.queueing.exit_timeout = 1.0
+    settings.queueing.idle_timeout = 0.5  # its workers outlive a stop by that long
     settings.process.ultimate_exiting_timeout = 10.0
     return settings
