@@ -172,15 +172,24 @@ class Bed:
 
     def writes(self) -> Counter[tuple[str, str]]:
         """Requests of the operator that write, by verb and plural; Events aside."""
-        return Counter({k: n for k, n in self.calls.items() if k[0] not in ("get", "list", "watch") and k[1] != "events"})
+        return Counter(
+            {k: n for k, n in self.calls.items() if k[0] not in ("get", "list", "watch") and k[1] != "events"}
+        )
 
     # -- scheduler and kubelet -----------------------------------------------------------------------------------------
 
     async def bind(self, pod: Json, node: str = "node") -> None:
-        body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name_of(pod)}, "target": {"kind": "Node", "name": node}}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name_of(pod)},
+            "target": {"kind": "Node", "name": node},
+        }
         with suppress(Conflict):
             await self.client.raw(
-                "POST", f"/api/v1/namespaces/{self.namespace}/pods/{name_of(pod)}/binding", body=json.dumps(body).encode()
+                "POST",
+                f"/api/v1/namespaces/{self.namespace}/pods/{name_of(pod)}/binding",
+                body=json.dumps(body).encode(),
             )
 
     async def status(self, pod: Json, **status: object) -> None:
@@ -237,7 +246,9 @@ def _running(container: str) -> Json:
 
 def _brief(seen: Any) -> str:
     if isinstance(seen, list):
-        return "; ".join(f"{name_of(p)} {p.get('status', {}).get('phase', '')} {'' if alive(p) else 'terminating'}" for p in seen)
+        return "; ".join(
+            f"{name_of(p)} {p.get('status', {}).get('phase', '')} {'' if alive(p) else 'terminating'}" for p in seen
+        )
     return json.dumps(seen.get("status", seen))[:2000]
 
 

@@ -528,7 +528,7 @@ def converge(operator: Operator, limit: int = 150) -> int:
         operator.see_spec()
         operator.see_pods()
         plan = operator.run()
-        if plan.blockers or (not plan.actions and not plan.waiting and not _restless(world)):
+        if plan.blockers or (not plan.actions and not plan.waiting and not _restless(operator)):
             return number
         for pod in tuple(world.pods.values()):
             world.start(pod.uid)
@@ -537,9 +537,11 @@ def converge(operator: Operator, limit: int = 150) -> int:
     raise AssertionError(f"no rest after {limit} passes: {plan.actions or plan.waiting}")
 
 
-def _restless(world: World) -> bool:
+def _restless(operator: Operator) -> bool:
     """Something will happen by itself."""
-    return any(p.uid not in world.stuck if p.terminating else p.phase == "Pending" for p in world.own())
+    stuck = operator.world.stuck
+    waits = (p.uid not in stuck if p.terminating else p.phase == "Pending" for p in operator.world.own())
+    return any(waits) or bool(operator.writes.overlay(CLUSTER_UID).unsettled)
 
 
 def check_converged(operator: Operator) -> None:

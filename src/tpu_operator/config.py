@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from typing_extensions import override
 
 Seconds = Annotated[float, Field(ge=0)]
 # No import of api.json: this module is a leaf.
@@ -119,6 +120,11 @@ class OperatorConfig(BaseModel):
     log_level: str = "info"
     log_format: str = "console"
     """`console` for people, `json` for machines."""
+
+    @override
+    def __hash__(self) -> int:
+        """Of what tells configurations apart in practice; the maps cannot be hashed."""
+        return hash((self.namespaces, self.cluster_domain, self.feature_gates))
 
     def gate(self, name: str) -> bool:
         """Whether the feature gate of that name is on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path  # noqa: TC003  (typer reads the annotations)
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -54,7 +54,7 @@ def plan(
     ] = None,
     server: Annotated[
         bool, typer.Option("--server", help="Look at the cluster that KUBECONFIG names, without acting on it.")
-    ] = False,  # noqa: FBT002  (typer makes a flag of it)
+    ] = False,
     output: Annotated[str, typer.Option("--output", "-o", help="text or json.")] = "text",
 ) -> None:
     """Print what the operator would do now for the RayClusters in a manifest, and why."""

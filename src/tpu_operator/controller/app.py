@@ -93,9 +93,14 @@ class App:
         clusterwide = not self.config.namespaces
         log.info("starting", version=__version__, namespaces=list(self.config.namespaces) or "all")
         self._spawn()
+
+        async def wind_up() -> None:
+            stop.set()  # kopf waits for its own waiter on this flag
+            await self._wind_up()
+
         try:
             await kopf.operator(
-                registry=build_registry(self.clusters, self.queue.add, self.credentials, self._wind_up),
+                registry=build_registry(self.clusters, self.queue.add, self.credentials, wind_up),
                 settings=build_settings(clusterwide=clusterwide),
                 clusterwide=clusterwide,
                 namespaces=self.config.namespaces,

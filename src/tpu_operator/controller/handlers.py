@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from tpu_operator.api import names
 from tpu_operator.lean import without
 
+__all__ = ["build_registry", "build_settings", "kopf"]
+
 with without("pykube", "pykube.objects", "kubernetes.client", "kubernetes_asyncio", "kubernetes_asyncio.client"):
     import kopf
 

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
 
     from tpu_operator.planning.pod import Pod
     from tpu_operator.planning.snapshot import Snapshot
+    from tpu_operator.planning.suspend import SuspendStep
 
 OPERATOR = "ray.io/kuberay-operator"
 """The value of spec.managedBy that means an operator in this cluster; anything else is somebody else's business."""
 
-
 SUSPENSION = 0.2
-"""Seconds between two looks at a suspension under way: its steps are stored in the status, which wakes nobody."""
+"""Seconds after which a suspension goes on: its steps are stored in the status, which wakes nobody."""
+
+DRAINING = 5.0
+"""Seconds between two looks at pods that leave: their events wake the pass, so this is for events that were lost."""
 
 
 def plan(snapshot: Snapshot) -> Plan:
@@ -51,8 +54,7 @@ def _pods(snapshot: Snapshot, held_groups: frozenset[str]) -> Iterator[Part]:
     step = step_of_suspension(snapshot)
     if step.delete_pods:
         yield Part(actions=delete_all(snapshot, Reason.SUSPENDED, "the RayCluster is suspended"))
-    if step.suspending:
-        yield Part(waiting=(Waiting("suspension", "pods are still there, or it has just been announced", SUSPENSION),))
+    yield Part(waiting=tuple(_suspension(step, snapshot)))
     if not step.create_pods:
         return
     head = next(iter(heads_of(snapshot)), None)
@@ -62,6 +64,16 @@ def _pods(snapshot: Snapshot, held_groups: frozenset[str]) -> Iterator[Part]:
     yield restamp(snapshot.cluster, head)
     yield plan_head(snapshot)
     yield from plan_workers(snapshot, held_groups)
+
+
+def _suspension(step: SuspendStep, snapshot: Snapshot) -> Iterator[Waiting]:
+    """What moves a suspension on where no event does."""
+    if step.suspending and step.delete_pods:
+        yield Waiting("suspension", "pods are still there", DRAINING)
+    elif step.suspending:
+        yield Waiting("suspension", "it has just been announced", SUSPENSION)
+    elif step.finished and not snapshot.cluster.spec.suspend:
+        yield Waiting("resumption", "the suspension before it has just ended", SUSPENSION)
 
 
 def _recreate(snapshot: Snapshot) -> tuple[Action, ...]:

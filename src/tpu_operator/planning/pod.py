@@ -5,7 +5,7 @@ Decoded straight from the API server's bytes by msgspec, which skips everything 
 
 from __future__ import annotations
 
-from datetime import datetime  # noqa: TC003  (msgspec reads the annotations)
+from datetime import datetime
 from enum import StrEnum
 
 from msgspec import Struct, field

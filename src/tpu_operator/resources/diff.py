@@ -111,3 +111,14 @@ def _step(path: str, desired: JsonValue) -> JsonValue:
 
 def _matches(item: JsonObject, keys: JsonObject) -> bool:
     return all(item.get(key, "TCP" if key == "protocol" else None) == value for key, value in keys.items())
+
+
+def must_be_replaced(live: JsonObject, desired: JsonObject) -> bool:
+    """Whether the API server would refuse to turn `live` into `desired`, so that it has to be deleted and made again.
+
+    A service cannot change between headless and not (quirk 58), a binding cannot change its role.
+    """
+    old, new = mapping(live.get("spec")), mapping(desired.get("spec"))
+    if desired.get("kind") == "Service":
+        return (old.get("clusterIP") == "None") != (new.get("clusterIP") == "None")
+    return desired.get("roleRef") != live.get("roleRef") if "roleRef" in desired else False

@@ -51,5 +51,7 @@ def user_script(elements: list[str]) -> str:
 
 
 def _is_shell_call(elements: list[str]) -> bool:
-    program, option, *rest = [*elements, "", ""][: max(2, len(elements))]
-    return bool(rest) and PurePosixPath(program).name in _SHELLS and bool(_DASH_C.fullmatch(option))
+    """Whether they are `<shell> -c <script> ...`."""
+    if len(elements) < len(("shell", "-c", "script")):
+        return False
+    return PurePosixPath(elements[0]).name in _SHELLS and bool(_DASH_C.fullmatch(elements[1]))
