@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
 import uvloop
 
-from bench.api import JSON, MERGE_PATCH, METADATA_LIST, METADATA_ONLY, PODS, Api
+from bench.api import JSON, MERGE_PATCH, METADATA_ONLY, PODS, Api
 from bench.connection import Connection
-from bench.ledger import Metadata, PartialList, PodEvent
+from bench.following import follow_pods
+from bench.ledger import Metadata, PodEvent
 
 IN_FLIGHT = 16
 NODE = "bench-node"
@@ -96,17 +96,14 @@ class Kubelet:
         _complain(status, answer)
 
     async def follow(self) -> None:
-        """Follow the pods; the first answer is said to be ready."""
-        _, answer = await self.api.send("GET", PODS, accept=METADATA_LIST)
-        listing = msgspec.json.decode(answer, type=PartialList)
-        for item in listing.items or ():
-            self.see(PodEvent("ADDED", item))
-        print("ready", flush=True)
-        decode = msgspec.json.Decoder(PodEvent).decode
-        path = f"{PODS}?watch=1&resourceVersion={listing.metadata.resourceVersion}&timeoutSeconds=3600"
-        async for batch in self.api.lines(path):
-            for line in batch:
-                self.see(decode(line))
+        """Follow the pods, for ever; say when the first are known."""
+        ready = False
+        async for events in follow_pods(self.api):
+            for event in events:
+                self.see(event)
+            if not ready:
+                print("ready", flush=True)
+                ready = True
 
 
 def _complain(status: int, answer: bytes) -> None:

@@ -5,18 +5,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import msgspec
-
-from bench.api import METADATA_LIST, PODS, Api
-from bench.errors import WatchEndedError
-from bench.ledger import PartialList, PodEvent, PodLedger
+from bench.api import Api
+from bench.following import follow_pods
+from bench.ledger import PodEvent, PodLedger
 
 Condition = Callable[[PodLedger], bool]
-
-_decode_event = msgspec.json.Decoder(PodEvent).decode
-_decode_list = msgspec.json.Decoder(PartialList).decode
-
-WATCH_SECONDS = 3600
 
 
 @dataclass(slots=True)
@@ -29,14 +22,8 @@ class PodWatch:
 
     async def run(self) -> None:
         """Follow until cancelled."""
-        _, answer = await self.api.send("GET", PODS, accept=METADATA_LIST)
-        listing = _decode_list(answer)
-        self._see([PodEvent("ADDED", item) for item in listing.items or ()])
-        version = listing.metadata.resourceVersion
-        path = f"{PODS}?watch=1&resourceVersion={version}&timeoutSeconds={WATCH_SECONDS}"
-        async for batch in self.api.lines(path):
-            self._see([_decode_event(line) for line in batch])
-        raise WatchEndedError("the API server ended the watch on pods")
+        async for events in follow_pods(self.api):
+            self._see(events)
 
     def _see(self, events: list[PodEvent]) -> None:
         now = time.perf_counter()

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import aiohttp
 from aiohttp import web
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,7 +117,7 @@ class Proxy:
 
     async def __aenter__(self) -> Self:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._ssl),
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._ssl, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED),
             timeout=aiohttp.ClientTimeout(total=None),
             auto_decompress=False,
         )
@@ -133,6 +134,7 @@ class Proxy:
         self.cut_streams()
         await self._runner.cleanup()
         await self._session.close()
+        await asyncio.sleep(0)
 
     def write_kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig that leads here. The token is the one that the proxy was given."""

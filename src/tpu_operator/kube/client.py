@@ -7,6 +7,7 @@ comes back goes through the caller's own decoder. Nothing is retried: whoever as
 # ruff: noqa: PLR0913  (the options of the Kubernetes API are keyword arguments)
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeAlias
 
 import aiohttp
 import msgspec
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 from msgspec import Struct, field
 from typing_extensions import TypeVar
 
@@ -134,6 +136,7 @@ class Client:
         session, self._open_session = self._open_session, None
         if session:
             await session.close()
+            await asyncio.sleep(0)  # the transports are told, now they do it
 
     async def get(self, resource: Resource, namespace: str | None, name: str, *, decode: Decode[A] = _AS_DICT) -> A:
         """Read one object from etcd (no cache in between). Raises Gone if it is not there."""
@@ -364,6 +367,7 @@ class Client:
                 limit_per_host=self._connections,
                 keepalive_timeout=IDLE_CONNECTION,
                 ssl=self._credentials.ssl_context or True,
+                enable_cleanup_closed=NEEDS_CLEANUP_CLOSED,  # a leak of TLS connections in older Pythons
             )
             self._open_session = aiohttp.ClientSession(
                 connector=connector,

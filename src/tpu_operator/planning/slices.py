@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tpu_operator.api import names
@@ -37,12 +38,13 @@ class SliceState(IntEnum):
     WHOLE = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ObservedSlice:
     """The pods of one incarnation of one replica of a group.
 
     `index` is None if no label tells it (pods of an older KubeRay). `size` is the number of hosts that the group wants,
-    `built_for` the number for which the pods were made, None if nothing tells it.
+    `built_for` the number for which the pods were made, None if nothing tells it. What follows from them is worked out
+    once: a pass asks for it many times, and a cluster may have thousands of slices.
     """
 
     group: str
@@ -53,21 +55,21 @@ class ObservedSlice:
     built_for: int | None = None
     labelled: bool = True
 
-    @property
+    @cached_property
     def live(self) -> tuple[Pod, ...]:
-        return tuple(p for p in self.pods if not p.terminating)
+        return tuple([p for p in self.pods if p.metadata.deletion_timestamp is None])
 
-    @property
+    @cached_property
     def hosts(self) -> Counter[int]:
         """How many live pods claim each host index; where no label tells any, pods are counted through in order."""
         told = [number for p in self.live if (number := p.label_number(names.HOST_INDEX)) is not None]
         return Counter(told or range(len(self.live)))
 
-    @property
+    @cached_property
     def missing(self) -> tuple[int, ...]:
-        return tuple(h for h in range(self.size) if h not in self.hosts)
+        return tuple([h for h in range(self.size) if h not in self.hosts])
 
-    @property
+    @cached_property
     def ready(self) -> bool:
         return len(self.live) == self.size and all(p.ready for p in self.live)
 
