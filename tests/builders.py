@@ -12,6 +12,8 @@ from tpu_operator.api import names
 from tpu_operator.api.raycluster import RayCluster
 from tpu_operator.config import OperatorConfig
 from tpu_operator.planning.memory import Memory
+from tpu_operator.planning.plan import CreateHead, CreateSlice, DeleteHead, DeleteSlice, Plan, Reason
+from tpu_operator.planning.planner import plan as make_plan
 from tpu_operator.planning.pod import (
     ContainerName,
     ContainerState,
@@ -232,3 +234,43 @@ def snapshot(
 def later(of: Snapshot, seconds: float) -> Snapshot:
     """The same sight, `seconds` later."""
     return _replace(of, now=of.now + timedelta(seconds=seconds))
+
+
+# -- plans -------------------------------------------------------------------------------------------------------------
+
+
+def decide(
+    of: RayCluster, pods: Iterable[Pod] = (), *, memory: Memory | None = None, now: datetime = NOW, **rest: Any
+) -> Plan:
+    """The plan for a cluster with these pods; `plan` itself, with a head added where the test names none."""
+    pods = tuple(pods)
+    if not any(p.node_type == names.HEAD for p in pods):
+        pods = (head(), *pods)
+    return make_plan(snapshot(of, pods, memory=memory, now=now, **rest))
+
+
+def deleted(of: Plan) -> set[str]:
+    """Names of the pods that the plan deletes."""
+    pods: list[Pod] = []
+    for action in of.actions:
+        if isinstance(action, DeleteHead):
+            pods.append(action.pod)
+        elif isinstance(action, DeleteSlice):
+            pods.extend(action.pods)
+    names_of_pods = [p.name for p in pods]
+    assert len(set(names_of_pods)) == len(names_of_pods), "a pod is deleted twice"
+    return set(names_of_pods)
+
+
+def created(of: Plan) -> list[tuple[str, int, tuple[int, ...]]]:
+    """Worker pods that the plan creates, by slice: group, replica index, host indices."""
+    return [(a.group, a.index, tuple(h.host for h in a.hosts)) for a in of.actions if isinstance(a, CreateSlice)]
+
+
+def creates_head(of: Plan) -> bool:
+    return any(isinstance(a, CreateHead) for a in of.actions)
+
+
+def reasons(of: Plan) -> set[Reason]:
+    """Why pods are deleted."""
+    return {a.reason for a in of.actions if isinstance(a, DeleteHead | DeleteSlice)}
