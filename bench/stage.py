@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -243,8 +244,15 @@ async def open_stage(setting: Setting, name: str) -> AsyncIterator[Stage]:
         audit = AuditLog(plane.audit_log)
         stage = Stage(plane, setting.command, api, watch, audit, folder, setting.sizes, following)
         exits.push_async_callback(stage.stop)
+        await _served(api)
         await stage.start_operator()
         yield stage
+
+
+async def _served(api: Api) -> None:
+    """Wait until RayClusters can be listed: for a moment after the CRD is established the answer is still 429."""
+    while (await api.send("GET", RAYCLUSTERS))[0] != HTTPStatus.OK:  # noqa: ASYNC110  on the server
+        await asyncio.sleep(SETTLE_POLL)
 
 
 def _folder(setting: Setting, name: str, exits: contextlib.AsyncExitStack) -> Path:

@@ -9,7 +9,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from tpu_operator.api import names
 from tpu_operator.config import OperatorConfig
 from tpu_operator.controller.app import App
 from tpu_operator.controller.executor import RAYCLUSTERS
-from tpu_operator.errors import Conflict, Gone
+from tpu_operator.errors import ApiError, Conflict, Gone
 from tpu_operator.kube.client import Client
 from tpu_operator.kube.credentials import load_credentials
 from tpu_operator.kube.resource import EVENTS, PODS, Resource
@@ -95,6 +95,32 @@ class Bed:
     namespace: str
     app: App
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _new_app: Callable[[], App] | None = None
+    _running: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    # -- the operator's process ----------------------------------------------------------------------------------------
+
+    async def start(self, *, wait: bool = True) -> None:
+        """Start an operator that remembers nothing; `wait` until it acts."""
+        assert self._new_app is not None
+        self.app = self._new_app()
+        await self._running.enter_async_context(running_app(self.app, wait=wait))
+
+    async def stop(self) -> None:
+        """End the operator in good order."""
+        await self._running.aclose()
+
+    async def restart(self) -> None:
+        await self.stop()
+        await self.start()
+
+    def made(self, plural: str = "pods") -> int:
+        """How many creates the operator has sent."""
+        return self.calls["create", plural]
+
+    def killed(self, plural: str = "pods") -> int:
+        """How many deletes the operator has sent."""
+        return self.calls["delete", plural]
 
     # -- the user ------------------------------------------------------------------------------------------------------
 
@@ -113,6 +139,14 @@ class Bed:
             {"op": "add", "path": f"{path}/scaleStrategy", "value": {"workersToDelete": list(to_delete)}},
         )
 
+    async def annotate(self, name: str, **annotations: str) -> None:
+        """Change an annotation: something new about the object that concerns nobody."""
+        await self.client.patch(RAYCLUSTERS, self.namespace, name, {"metadata": {"annotations": annotations}})
+
+    async def patch(self, name: str, **spec: object) -> Json:
+        """A merge patch of the spec."""
+        return await self.client.patch(RAYCLUSTERS, self.namespace, name, {"spec": spec})
+
     async def delete_cluster(self, name: str, propagation: str = "Background") -> None:
         await self.client.delete(RAYCLUSTERS, self.namespace, name, propagation=propagation)
 
@@ -127,6 +161,19 @@ class Bed:
 
     async def workers(self, cluster: str | None = None) -> list[Json]:
         return workers(await self.pods(cluster))
+
+    async def head(self, cluster: str | None = None) -> Json:
+        """The one live head."""
+        (found,) = [p for p in await self.pods(cluster) if label(p, names.NODE_TYPE) == names.HEAD and alive(p)]
+        return found
+
+    async def until_live(self, count: int, cluster: str | None = None, seconds: float = SECONDS) -> list[Json]:
+        """Wait until `count` pods are alive, the head included; give all pods."""
+        return await self.until(f"{count} live pods", lambda pods: sum(map(alive, pods)) == count, cluster, seconds)
+
+    async def warnings(self, reason: str) -> list[str]:
+        """Texts of the Events of that reason."""
+        return [str(e["note"]) for e in await self.events() if e["reason"] == reason]
 
     async def events(self) -> list[Json]:
         return (await self.client.list(EVENTS, self.namespace)).items
@@ -225,6 +272,25 @@ class Bed:
         with suppress(Gone):
             await self.client.delete(PODS, self.namespace, name_of(pod), grace_seconds=grace)
 
+    @asynccontextmanager
+    async def kubelet(self) -> AsyncIterator[None]:
+        """Start every pod and end every terminating one, for as long as the block lasts."""
+
+        async def play() -> None:
+            while True:
+                with suppress(ApiError):
+                    await self.make_ready(await self.pods())
+                    await self.end_terminating()
+                await asyncio.sleep(0.05)
+
+        task = asyncio.create_task(play())
+        try:
+            yield
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
     async def end_terminating(self) -> None:
         """What a kubelet does at the end of the grace period."""
         for pod in await self.pods():
@@ -253,13 +319,13 @@ def _brief(seen: Any) -> str:
 
 
 @asynccontextmanager
-async def running_app(client: Client, credentials: Any, config: OperatorConfig) -> AsyncIterator[App]:
+async def running_app(app: App, *, wait: bool = True) -> AsyncIterator[App]:
     """The operator as a task of this loop, until the block ends."""
-    app = App(config, client, credentials)
     stop = asyncio.Event()
     task = asyncio.create_task(app.run(stop))
     try:
-        await asyncio.wait_for(app.opened.wait(), SECONDS)
+        if wait:
+            await asyncio.wait_for(app.opened.wait(), SECONDS)
         yield app
     finally:
         stop.set()
@@ -268,9 +334,20 @@ async def running_app(client: Client, credentials: Any, config: OperatorConfig) 
 
 @asynccontextmanager
 async def bed(
-    plane: ControlPlane, namespace: str, *, server: str | None = None, **settings: object
+    plane: ControlPlane,
+    namespace: str,
+    *,
+    server: str | None = None,
+    also: Iterable[str] = (),
+    running: bool = True,
+    wait: bool = True,
+    **settings: object,
 ) -> AsyncIterator[Bed]:
-    """A bed in `namespace`; `settings` are fields of OperatorConfig. `server`: where the operator finds the API server."""
+    """A bed in `namespace`; `settings` are fields of OperatorConfig.
+
+    `server`: where the operator finds the API server. `also`: further namespaces it serves. With `running` off there
+    is no operator until `start`; without `wait` it may not act yet.
+    """
     credentials = await load_credentials(str(plane.kubeconfig))
     theirs = await load_credentials(str(plane.kubeconfig))
     if server is not None:
@@ -281,10 +358,16 @@ async def bed(
     def count(verb: str, resource: Resource, status: int, seconds: float) -> None:
         calls[verb, resource.plural] += 1
 
-    config = OperatorConfig(namespaces=(namespace,), **settings)  # type: ignore[arg-type]
-    async with (
-        Client(credentials) as user,
-        Client(theirs, observer=count) as client,
-        running_app(client, theirs, config) as app,
-    ):
-        yield Bed(user, namespace, app, calls)
+    config = OperatorConfig(namespaces=(namespace, *also), **settings)  # type: ignore[arg-type]
+    async with Client(credentials) as user, Client(theirs, observer=count) as client:
+
+        def new_app() -> App:
+            return App(config, client, theirs)
+
+        made = Bed(user, namespace, new_app(), calls, new_app)
+        if running:
+            await made.start(wait=wait)
+        try:
+            yield made
+        finally:
+            await made.stop()

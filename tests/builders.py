@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from tpu_operator.api import names
 from tpu_operator.api.raycluster import RayCluster
 from tpu_operator.config import OperatorConfig
+from tpu_operator.planning.children import child_key
 from tpu_operator.planning.memory import Memory
 from tpu_operator.planning.plan import CreateHead, CreateSlice, DeleteHead, DeleteSlice, Plan, Reason
 from tpu_operator.planning.planner import plan as make_plan
@@ -28,11 +29,12 @@ from tpu_operator.planning.pod import (
     PodStatus,
 )
 from tpu_operator.planning.snapshot import Observed, Snapshot
+from tpu_operator.resources.registry import desired_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from tpu_operator.api.json import JsonObject
+    from tpu_operator.api.json import JsonObject, JsonValue
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 BORN = NOW - timedelta(hours=1)
@@ -43,9 +45,9 @@ OWNER = OwnerReference(uid=CLUSTER_UID, kind=names.KIND, name="demo", controller
 # -- clusters ----------------------------------------------------------------------------------------------------------
 
 
-def template(container: str, **spec: Any) -> JsonObject:
+def template(container: str, **spec: JsonValue) -> JsonObject:
     """A pod template with one container."""
-    resources = {"limits": {"cpu": "2", "memory": "4Gi"}}
+    resources: JsonObject = {"limits": {"cpu": "2", "memory": "4Gi"}}
     return {"spec": {"containers": [{"name": container, "image": "ray", "resources": resources}], **spec}}
 
 
@@ -109,7 +111,9 @@ def cluster(
 def conditions(*true: str) -> JsonObject:
     """A status in which just these conditions are True."""
     stamp = "2026-03-01T11:00:00Z"
-    items = [{"type": t, "status": "True", "reason": t, "message": "", "lastTransitionTime": stamp} for t in true]
+    items: list[JsonValue] = [
+        {"type": t, "status": "True", "reason": t, "message": "", "lastTransitionTime": stamp} for t in true
+    ]
     return {"conditions": items}
 
 
@@ -225,10 +229,17 @@ def snapshot(
     foreign: Iterable[Pod] = (),
     config: OperatorConfig | None = None,
 ) -> Snapshot:
-    """What a pass sees, children other than pods left out."""
-    observed = Observed(pods=tuple(pods), foreign_pods=tuple(foreign))
-    remembered = memory or Memory(generation=of.generation)
-    return Snapshot(of, observed, remembered, config or OperatorConfig(), now, nonce)
+    """What a pass sees. Children other than pods are as they should be."""
+    config = config or OperatorConfig()
+    children = {child_key(m): _with_uid(m) for m in desired_children(of, config)}
+    observed = Observed(pods=tuple(pods), foreign_pods=tuple(foreign), children=children)
+    return Snapshot(of, observed, memory or Memory(generation=of.generation), config, now, nonce)
+
+
+def _with_uid(manifest: JsonObject) -> JsonObject:
+    metadata = manifest["metadata"]
+    assert isinstance(metadata, dict)
+    return {**manifest, "metadata": {**metadata, "uid": f"uid-{metadata['name']}"}}
 
 
 def later(of: Snapshot, seconds: float) -> Snapshot:

@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 Slot = tuple[str, str, str]
 
 
+_READY = PodStatus("Running", conditions=(PodCondition("Ready", "True"),))
+
+
 class Fault(Enum):
     """How a write can fail."""
 
@@ -145,7 +148,13 @@ class World:
         pod = self.pods[uid]
         if not pod.terminating and pod.phase == "Pending":
             spec = replace(pod.spec, node_name=pod.spec.node_name or "node")
-            self.change(uid, spec=spec, status=PodStatus("Running", conditions=(PodCondition("Ready", "True"),)))
+            self.change(uid, spec=spec, status=_READY)
+
+    def recover(self, uid: str) -> None:
+        """What can become ready, does."""
+        self.start(uid)
+        if self.pods[uid].phase == "Running" and not self.pods[uid].ready:
+            self.change(uid, status=_READY)
 
     def fail(self, uid: str, reason: str | None = None) -> None:
         pod = self.pods[uid]
@@ -530,8 +539,8 @@ def converge(operator: Operator, limit: int = 150) -> int:
         plan = operator.run()
         if plan.blockers or (not plan.actions and not plan.waiting and not _restless(operator)):
             return number
-        for pod in tuple(world.pods.values()):
-            world.start(pod.uid)
+        for uid in tuple(world.pods):
+            world.recover(uid)
         world.pass_time(1.0 if plan.actions else max(plan.requeue_after or 0.0, 10.0))
         check_world(world)
     raise AssertionError(f"no rest after {limit} passes: {plan.actions or plan.waiting}")

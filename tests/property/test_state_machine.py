@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from copy import deepcopy
 from typing import Any
 
-from builders import BORN, group, pod
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from msgspec.structs import replace
-from simulation import Crashed, Fault, Operator, World, check_converged, check_world, converge, world_of
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from builders import BORN, group, pod
+from simulation import Crashed, Fault, Operator, World, check_converged, check_world, converge, world_of
 from tpu_operator.api import names
 from tpu_operator.planning.pod import PodCondition, PodStatus
 
@@ -220,7 +217,9 @@ class Clusters(RuleBasedStateMachine):
             spec["maxReplicas"] = max(spec["maxReplicas"], spec["minReplicas"])
             if self.world.spec.get("enableInTreeAutoscaling"):
                 spec["suspend"] = False
-        if self.world.conditions or self.world.spec.get("suspend"):  # a suspension once begun runs to its end, and waits for pods that hang
+        if self.world.conditions or self.world.spec.get(
+            "suspend"
+        ):  # a suspension once begun runs to its end, and waits for pods that hang
             self.world.stuck.clear()
         self.world.edited()
 

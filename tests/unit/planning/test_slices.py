@@ -6,6 +6,7 @@ import random
 from datetime import timedelta
 
 import pytest
+
 from builders import (
     NOW,
     cluster,
@@ -21,7 +22,6 @@ from builders import (
     terminating,
     unready,
 )
-
 from tpu_operator.api import names
 from tpu_operator.planning.memory import HostKey
 from tpu_operator.planning.plan import Reason
@@ -118,9 +118,14 @@ UNSTARTED = tuple(pending(p) for p in FULL)
         pytest.param(alter(FULL, 2, unready), WHOLE, None, id="a host that is not ready is not lost"),
         pytest.param(alter(FULL, 2, failed), BROKEN, Reason.POD_FAILED, id="a failed host (MH-04)"),
         pytest.param(
-            alter(FULL, 2, lambda p: failed(p, phase="Succeeded")), BROKEN, Reason.POD_FAILED, id="a host that has ended"
+            alter(FULL, 2, lambda p: failed(p, phase="Succeeded")),
+            BROKEN,
+            Reason.POD_FAILED,
+            id="a host that has ended",
         ),
-        pytest.param(alter(FULL, 2, terminating), BROKEN, Reason.HOST_TERMINATING, id="a terminating host is lost at once"),
+        pytest.param(
+            alter(FULL, 2, terminating), BROKEN, Reason.HOST_TERMINATING, id="a terminating host is lost at once"
+        ),
         pytest.param(alter(FULL, 2, crashed), BROKEN, Reason.RAY_CONTAINER_ENDED, id="Ray ended under Never (HP-04)"),
         pytest.param(FULL[:2] + FULL[3:], BROKEN, Reason.HOST_MISSING, id="a running slice that lost a host (MH-03)"),
         pytest.param(UNSTARTED[:2], FORMING, None, id="never complete, nothing started: topped up"),
@@ -130,11 +135,17 @@ UNSTARTED = tuple(pending(p) for p in FULL)
         pytest.param(hosts(0, 8), SliceState.RESIZED, Reason.NUM_OF_HOSTS_CHANGED, id="built for more (MH-07)"),
         pytest.param(singles(1), SliceState.RESIZED, Reason.NUM_OF_HOSTS_CHANGED, id="built for one"),
         pytest.param(
-            tuple(map(without_size, hosts(0, 8))), SliceState.RESIZED, Reason.NUM_OF_HOSTS_CHANGED, id="by KubeRay for more"
+            tuple(map(without_size, hosts(0, 8))),
+            SliceState.RESIZED,
+            Reason.NUM_OF_HOSTS_CHANGED,
+            id="by KubeRay for more",
         ),
         pytest.param(tuple(map(without_size, FULL)), WHOLE, None, id="KubeRay's slices are slices"),
         pytest.param(
-            tuple(without_labels(without_size(p), names.HOST_INDEX) for p in FULL), WHOLE, None, id="also without host numbers"
+            tuple(without_labels(without_size(p), names.HOST_INDEX) for p in FULL),
+            WHOLE,
+            None,
+            id="also without host numbers",
         ),
         pytest.param(tuple(map(terminating, FULL)), SliceState.LEAVING, None, id="all on their way out"),
     ],

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from builders import aged, hosts, pending, singles, unready
 
+from builders import aged, hosts, pending, singles, unready
 from tpu_operator.planning.slices import ObservedSlice, SliceState
 from tpu_operator.planning.victims import by_worth
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+
 from builders import (
     NOW,
     aged,
@@ -26,7 +27,6 @@ from builders import (
     terminating,
     unready,
 )
-
 from tpu_operator.api import names
 from tpu_operator.planning.memory import Backoff, HostKey, Memory, SliceKey
 from tpu_operator.planning.plan import CreateSlice, Reason
@@ -56,7 +56,9 @@ def names_of(pods):
         pytest.param(group(replicas=9, hosts=4, high=2), slices(1), (), [1], id="never above maxReplicas (OC-10)"),
         pytest.param(group(replicas=0, hosts=4, low=2), slices(1), (), [1], id="never below minReplicas"),
         pytest.param(group(replicas=None, hosts=4, low=2), (), (), [0, 1], id="no replicas means minReplicas (OC-12)"),
-        pytest.param(group(replicas=3, hosts=4, suspend=True), slices(2), slices(2), [], id="a suspended group has no pods"),
+        pytest.param(
+            group(replicas=3, hosts=4, suspend=True), slices(2), slices(2), [], id="a suspended group has no pods"
+        ),
         pytest.param(group(replicas=2, hosts=4), hosts(1), (), [0], id="the lowest free index is taken (MH-10)"),
     ],
 )

@@ -1,0 +1,36 @@
+"""The operator of this process in a namespace of the test's own, with and without a proxy that does damage."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING
+
+import pytest
+from bed import Bed, bed
+from proxy import Proxy
+
+if TYPE_CHECKING:
+    from devcluster.plane import ControlPlane
+    from devcluster.pytest_plugin import NamespaceFactory
+
+
+@pytest.fixture
+async def operator(apiserver: ControlPlane, namespace: NamespaceFactory) -> AsyncIterator[Bed]:
+    """An operator that runs. Pods that hang in termination hold nothing back longer than their grace period."""
+    async with bed(apiserver, namespace(apiserver), stuck_pod_slack=0, status_interval=0.1) as made:
+        yield made
+
+
+@pytest.fixture
+async def proxy(apiserver: ControlPlane) -> AsyncIterator[Proxy]:
+    async with Proxy(apiserver.server, apiserver.ca_file, apiserver.tokens["admin"]) as made:
+        yield made
+
+
+@pytest.fixture
+async def proxied(apiserver: ControlPlane, namespace: NamespaceFactory, proxy: Proxy) -> AsyncIterator[Bed]:
+    """An operator that runs behind `proxy`; the user and the looks of the test go around it."""
+    settings = {"stuck_pod_slack": 0, "status_interval": 0.1}
+    async with bed(apiserver, namespace(apiserver), server=proxy.url, **settings) as made:
+        yield made
+        proxy.heal()
