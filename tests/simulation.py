@@ -549,7 +549,7 @@ def converge(operator: Operator, limit: int = 150) -> int:
 def _restless(operator: Operator) -> bool:
     """Something will happen by itself."""
     stuck = operator.world.stuck
-    waits = (p.uid not in stuck if p.terminating else p.phase == "Pending" for p in operator.world.own())
+    waits = (p.uid not in stuck if p.terminating else not (p.ready or p.terminal) for p in operator.world.own())
     return any(waits) or bool(operator.writes.overlay(CLUSTER_UID).unsettled)
 
 
@@ -576,7 +576,7 @@ def check_converged(operator: Operator) -> None:
                 slices[slice_of(pod)].append(pod)
         for pods in slices.values():
             hosts = sorted(int(p.labels.get(names.HOST_INDEX, "0")) for p in pods)
-            assert hosts == list(range(group.hosts)), "a partial slice, or one of another size"
+            assert hosts == list(range(group.hosts)), f"a partial slice, or one of another size: {slices}"
         indices = [slot(pods[0])[1] for pods in slices.values()]
         assert len(set(indices)) == len(indices), "two slices of one index"
         wanted = wanted_slices(group)

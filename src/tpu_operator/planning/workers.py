@@ -163,11 +163,15 @@ def _resized(group: Group, states: dict[str, Diagnosis], doomed: dict[str, Loss]
     old = {p.name: found for p in kept if (found := states[p.name].loss) and states[p.name].state is SliceState.RESIZED}
     idle = {p.name: old[p.name] for p in kept if p.name in old and not all(pod.ready for pod in p.live)}
     settled = all(p.ready for p in kept if p.name not in old) and len(kept) >= wanted_slices(group.spec)
-    leaving = bool(doomed) or any(_seconds_left(group, p) > 0 for p in group.slices if not p.live)
-    if idle or not old or leaving or not settled:
+    if idle or not old or doomed or _someone_leaves(group) or not settled:
         return idle
     first = next(iter(by_worth((p, states[p.name].state) for p in kept if p.name in old)))
     return {first.name: old[first.name]}
+
+
+def _someone_leaves(group: Group) -> float:
+    """Seconds until all slices that go should be gone, 0 if there are none but hanging ones."""
+    return max((0.0, *(_seconds_left(group, p) for p in group.slices if not p.live)))
 
 
 def _fill(group: Group, states: dict[str, Diagnosis], doomed: dict[str, Loss]) -> Part:
@@ -182,6 +186,9 @@ def _fill(group: Group, states: dict[str, Diagnosis], doomed: dict[str, Loss]) -
         if missing and p.name in doomed and doomed[p.name].reason in _FAILURES
     )
     creates, waiting = _creates(group, doomed, forming, missing)
+    left = _someone_leaves(group)
+    if left > 0 and any(states[p.name].state is SliceState.RESIZED for p in kept):
+        waiting += (Waiting(f"worker group {group.name}", "slices of another size wait for pods that leave", left),)
     return Part(
         actions=(*_deletes(group, doomed), *creates), waiting=waiting, repairs=repairs, notices=tuple(_notices(group))
     )

@@ -21,7 +21,7 @@ from tpu_operator.planning.plan import (
     Reason,
 )
 from tpu_operator.planning.remember import remember
-from tpu_operator.planning.snapshot import ChildKey
+from tpu_operator.resources.registry import ChildKey
 
 SIGHT = snapshot(cluster(group(replicas=9, hosts=4)))
 

@@ -23,7 +23,7 @@ from tpu_operator.planning.plan import (
     Reason,
 )
 from tpu_operator.planning.remember import remember
-from tpu_operator.planning.snapshot import ChildKey
+from tpu_operator.resources.registry import ChildKey
 
 
 def create(group="g", index=0, hosts=4, reason=Reason.SCALE_UP):
