@@ -8,10 +8,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import Any
+
+import uvloop
 
 from devcluster.plane import ControlPlane
 from tpu_operator.api import names
@@ -19,8 +23,8 @@ from tpu_operator.config import OperatorConfig
 from tpu_operator.controller.app import App
 from tpu_operator.controller.executor import RAYCLUSTERS
 from tpu_operator.errors import ApiError, Conflict, Gone
-from tpu_operator.kube.client import Client
-from tpu_operator.kube.credentials import load_credentials
+from tpu_operator.kube.client import Client, Observer
+from tpu_operator.kube.credentials import Credentials, load_credentials
 from tpu_operator.kube.resource import EVENTS, PODS, Resource
 
 Json = dict[str, Any]
@@ -89,26 +93,32 @@ def condition(cluster: Json, kind: str) -> Json:
 
 @dataclass
 class Bed:
-    """What a test uses: `client` acts as the user, `app` is the operator, `calls` counts its requests."""
+    """What a test uses: `client` acts as the user, `process` is the operator, `calls` counts its requests."""
 
     client: Client
     namespace: str
-    app: App
+    new_process: Callable[[], Process]
     calls: Counter[tuple[str, str]] = field(default_factory=Counter)
-    _new_app: Callable[[], App] | None = None
-    _running: AsyncExitStack = field(default_factory=AsyncExitStack)
+    process: Process | None = None
 
     # -- the operator's process ----------------------------------------------------------------------------------------
 
+    @property
+    def app(self) -> App:
+        """The operator; it runs in another thread: for looking only."""
+        assert self.process is not None
+        return self.process.app
+
     async def start(self, *, wait: bool = True) -> None:
         """Start an operator that remembers nothing; `wait` until it acts."""
-        assert self._new_app is not None
-        self.app = self._new_app()
-        await self._running.enter_async_context(running_app(self.app, wait=wait))
+        self.process = self.new_process()
+        await self.process.start(wait=wait)
 
-    async def stop(self) -> None:
-        """End the operator in good order."""
-        await self._running.aclose()
+    async def stop(self, seconds: float = SECONDS) -> None:
+        """End the operator in good order, if there is one."""
+        process, self.process = self.process, None
+        if process is not None:
+            await process.stop(seconds)
 
     async def restart(self) -> None:
         await self.stop()
@@ -318,18 +328,48 @@ def _brief(seen: Any) -> str:
     return json.dumps(seen.get("status", seen))[:2000]
 
 
-@asynccontextmanager
-async def running_app(app: App, *, wait: bool = True) -> AsyncIterator[App]:
-    """The operator as a task of this loop, until the block ends."""
-    stop = asyncio.Event()
-    task = asyncio.create_task(app.run(stop))
-    try:
-        if wait:
-            await asyncio.wait_for(app.opened.wait(), SECONDS)
-        yield app
-    finally:
-        stop.set()
-        await asyncio.wait_for(task, SECONDS)
+class Process:
+    """The operator in a thread and event loop of its own.
+
+    kopf takes every task of its loop that is younger than itself for its own and waits for it when it stops, so the
+    test's tasks must not run there.
+    """
+
+    def __init__(self, config: OperatorConfig, load: Callable[[], Awaitable[Credentials]], observer: Observer) -> None:
+        self._config = config
+        self._load = load
+        self._observer = observer
+        self.app: App
+        self._built: Future[None] = Future()
+        self._opened: Future[None] = Future()
+        self._thread = Thread(target=self._main, name="operator", daemon=True)
+
+    async def start(self, *, wait: bool) -> None:
+        self._thread.start()
+        await asyncio.wait_for(asyncio.wrap_future(self._opened if wait else self._built), SECONDS)
+
+    async def stop(self, seconds: float = SECONDS) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        await asyncio.to_thread(self._thread.join, seconds)
+        assert not self._thread.is_alive(), f"the operator did not stop within {seconds} s"
+
+    def _main(self) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._run())
+
+    async def _run(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        credentials = await self._load()
+        async with Client(credentials, observer=self._observer) as client:
+            self.app = App(self._config, client, credentials)
+            self._built.set_result(None)
+            telling = asyncio.create_task(self._tell())
+            await self.app.run(self._stop)
+            telling.cancel()
+
+    async def _tell(self) -> None:
+        await self.app.opened.wait()
+        self._opened.set_result(None)
 
 
 @asynccontextmanager
@@ -348,23 +388,20 @@ async def bed(
     `server`: where the operator finds the API server. `also`: further namespaces it serves. With `running` off there
     is no operator until `start`; without `wait` it may not act yet.
     """
-    credentials = await load_credentials(str(plane.kubeconfig))
-    theirs = await load_credentials(str(plane.kubeconfig))
-    if server is not None:
-        theirs.server = server
-        theirs.ssl_context = None
     calls: Counter[tuple[str, str]] = Counter()
+    config = OperatorConfig(namespaces=(namespace, *also), **settings)  # type: ignore[arg-type]
 
     def count(verb: str, resource: Resource, status: int, seconds: float) -> None:
         calls[verb, resource.plural] += 1
 
-    config = OperatorConfig(namespaces=(namespace, *also), **settings)  # type: ignore[arg-type]
-    async with Client(credentials) as user, Client(theirs, observer=count) as client:
+    async def load() -> Credentials:
+        credentials = await load_credentials(str(plane.kubeconfig))
+        if server is not None:
+            credentials.server, credentials.ssl_context = server, None
+        return credentials
 
-        def new_app() -> App:
-            return App(config, client, theirs)
-
-        made = Bed(user, namespace, new_app(), calls, new_app)
+    async with Client(await load_credentials(str(plane.kubeconfig))) as user:
+        made = Bed(user, namespace, lambda: Process(config, load, count), calls)
         if running:
             await made.start(wait=wait)
         try:

@@ -152,7 +152,8 @@ def host(
     if size > 1:
         labels |= {names.REPLICA_NAME: slice_name, names.HOST_INDEX: str(number)}
     name = name or (f"{slice_name}-h{number}" if size > 1 else slice_name)
-    return pod(name, labels, "ray-worker", annotations=PodAnnotations(num_of_hosts=str(size)), **meta)
+    annotations = PodAnnotations(num_of_hosts=str(size)) if size > 1 else None
+    return pod(name, labels, "ray-worker", **{"annotations": annotations, **meta})
 
 
 def hosts(index: int = 0, size: int = 4, *, of: str = "g", name: str | None = None, **meta: Any) -> tuple[Pod, ...]:

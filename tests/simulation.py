@@ -523,8 +523,13 @@ def _has_a_cause(snapshot: Snapshot, action: DeleteSlice) -> None:
     named = any(p.name in group.workers_to_delete for p in pods)
     lost = any(p.terminal or p.terminating for p in pods)
     partial = len({p.labels.get(names.HOST_INDEX, "0") for p in pods}) != group.hosts
-    partial = partial or any((a := p.metadata.annotations) and a.num_of_hosts != str(group.hosts) for p in pods)
-    assert named or lost or partial, f"{action.reason}: a whole slice that nobody named"
+    resized = any(_size(p) != group.hosts for p in pods)
+    assert named or lost or partial or resized, f"{action.reason}: a whole slice that nobody named"
+
+
+def _size(pod: Pod) -> int:
+    annotations = pod.metadata.annotations
+    return int(annotations.num_of_hosts or 1) if annotations else 1
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -112,7 +113,7 @@ ABSENT = object()
 async def test_replicas_that_say_nothing_are_raised_to_the_minimum(operator: Bed, replicas: object) -> None:
     """OC-12."""
     given = {} if replicas is ABSENT else {"replicas": replicas}
-    await operator.create(raycluster("demo", group("g", None, minReplicas=2, maxReplicas=5, **given)))
+    await operator.create(raycluster("demo", group("g", None, minReplicas=2, maxReplicas=5) | given))
     await operator.until_live(3)
     await operator.settled()
     assert operator.made() == 3
@@ -219,7 +220,7 @@ async def test_clusters_of_one_name_in_two_namespaces_do_not_meet(
     """OC-21."""
     one, two = namespace(apiserver), namespace(apiserver)
     async with bed(apiserver, one, also=[two]) as here:
-        there = Bed(here.client, two, here.app, here.calls)
+        there = replace(here, namespace=two)
         await here.create(raycluster("demo", group("g", 2)))
         await there.create(raycluster("demo", group("g", 3)))
         await here.until_live(3)

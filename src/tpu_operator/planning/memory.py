@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +44,19 @@ def next_backoff(  # noqa: PLR0913  (a rule with its parameters)
     count = (last.count if last else 0) + 1
     delay = 0.0 if count <= free else min(cap, first * 2 ** min(count - free - 1, 16))
     return Backoff(count, now + timedelta(seconds=delay), message)
+
+
+REPAIR_FREE: Final = 2
+REPAIR_FIRST: Final = 5.0
+REPAIR_CAP: Final = 300.0
+"""A slice is recreated at once twice, then after 5, 10, 20 ... 300 seconds: at most ten times in ten minutes (HP-10)."""
+
+
+def next_repair(last: Backoff | None, now: datetime) -> Backoff:
+    """The pause before a slice is recreated once more, after a host of it failed."""
+    return next_backoff(
+        last, now, first=REPAIR_FIRST, cap=REPAIR_CAP, free=REPAIR_FREE, message="a host failed"
+    )
 
 
 @dataclass(frozen=True, slots=True)

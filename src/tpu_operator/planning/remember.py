@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tpu_operator.api import names
 from tpu_operator.planning.announce import trouble_key
 from tpu_operator.planning.heads import HEAD_KEY
-from tpu_operator.planning.memory import Backoff, HostKey, Memory, SliceKey, next_backoff
+from tpu_operator.planning.memory import Backoff, HostKey, Memory, SliceKey, next_backoff, next_repair
 from tpu_operator.planning.outcome import Outcome, Outcomes, Result
 from tpu_operator.planning.plan import Action, CreateHead, CreateSlice, DeleteHead, DeleteSlice, Plan, Reason
 
@@ -19,11 +19,6 @@ if TYPE_CHECKING:
 REFUSAL_FIRST: Final = 5.0
 REFUSAL_CAP: Final = 60.0
 """Refused creates wait 5, 10, 20, 40, 60, 60 ... seconds: at most ten in five minutes (AD-01)."""
-
-REPAIR_FREE: Final = 2
-REPAIR_FIRST: Final = 5.0
-REPAIR_CAP: Final = 300.0
-"""A slice is recreated at once twice, then after 5, 10, 20 ... 300 seconds: at most ten times in ten minutes (HP-10)."""
 
 CALM: Final = timedelta(minutes=10)
 """A slice that has not failed for that long starts anew."""
@@ -74,9 +69,7 @@ def _repairs(memory: Memory, plan: Plan, outcomes: Outcomes, now: datetime) -> d
     deleted = {_slice(o.action) for o in outcomes.items if o.deleted}
     for key in plan.repairs:
         if key in deleted:
-            repairs[key] = next_backoff(
-                repairs.get(key), now, first=REPAIR_FIRST, cap=REPAIR_CAP, free=REPAIR_FREE, message="a host failed"
-            )
+            repairs[key] = next_repair(repairs.get(key), now)
     return repairs
 
 

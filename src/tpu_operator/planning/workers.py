@@ -185,7 +185,7 @@ def _fill(group: Group, states: dict[str, Diagnosis], doomed: dict[str, Loss]) -
         for p in group.slices
         if missing and p.name in doomed and doomed[p.name].reason in _FAILURES
     )
-    creates, waiting = _creates(group, doomed, forming, missing)
+    creates, waiting = _creates(group, doomed, forming, missing, repairs)
     left = _someone_leaves(group)
     if left > 0 and any(states[p.name].state is SliceState.RESIZED for p in kept):
         waiting += (Waiting(f"worker group {group.name}", "slices of another size wait for pods that leave", left),)
