@@ -3,6 +3,7 @@
 import argparse
 import json
 import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -43,6 +44,15 @@ def own_operator() -> list[str]:
     return [str(Path(sys.executable).parent / "tpu-operator"), "run"]
 
 
+def found(command: str) -> list[str]:
+    """Split a command as a shell would and find its program; exit with a message if there is none."""
+    name, *arguments = shlex.split(command)
+    program = shutil.which(name)
+    if program is None:
+        raise SystemExit(f"{name}: command not found")
+    return [program, *arguments]
+
+
 def chosen(rows: Sequence[str] | None, *, full: bool) -> list[Scenario]:
     """Return the scenarios that measure these rows, or all; the long ones only if named or `full`."""
     if rows:
@@ -54,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     options = parser().parse_args(arguments)
     setting = Setting(
-        command=shlex.split(options.operator) if options.operator else own_operator(),
+        command=found(options.operator) if options.operator else own_operator(),
         crd=options.crd,
         sizes=QUICK if options.quick else Sizes(),
         tries=1 if options.quick else TRIES,

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 
 import msgspec
@@ -27,6 +29,7 @@ class _User(msgspec.Struct):
 
 
 class _Object(msgspec.Struct):
+    name: str = ""
     resource: str = ""
     subresource: str = ""
 
@@ -41,6 +44,7 @@ class _Line(msgspec.Struct):
     user: _User = msgspec.field(default_factory=_User)
     objectRef: _Object | None = None  # noqa: N815  the name in audit.k8s.io/v1
     responseStatus: _Status | None = None  # noqa: N815
+    stageTimestamp: datetime = datetime.min.replace(tzinfo=UTC)  # noqa: N815
 
 
 _decode = msgspec.json.Decoder(_Line).decode
@@ -62,16 +66,42 @@ def writes(lines: Iterable[bytes], user: str) -> Counter[Write]:
 
 
 def _write(line: bytes, user: str) -> Write | None:
+    entry = _answered(line, user)
+    if entry is None or entry.verb not in WRITES or entry.objectRef is None or entry.objectRef.resource == "leases":
+        return None
+    target = entry.objectRef
+    return Write(entry.verb, f"{target.resource}/{target.subresource}" if target.subresource else target.resource)
+
+
+def _answered(line: bytes, user: str) -> _Line | None:
     try:
         entry = _decode(line)
     except msgspec.DecodeError:
         return None
-    target = entry.objectRef
-    if entry.stage != "ResponseComplete" or entry.user.username != user or entry.verb not in WRITES or not target:
-        return None
-    if target.resource == "leases":
-        return None
-    return Write(entry.verb, f"{target.resource}/{target.subresource}" if target.subresource else target.resource)
+    return entry if entry.stage == "ResponseComplete" and entry.user.username == user else None
+
+
+def pods_created(lines: Iterable[bytes], user: str) -> list[tuple[str, float]]:
+    """Return name and time (seconds since the epoch) of each pod that `user` created, in the order of the answers.
+
+    This is when the API server had answered, however far behind a watch may be on a busy machine. The name is empty if
+    the client let the server make it.
+    """
+    entries = (_answered(line, user) for line in lines if user.encode() in line)
+    return sorted(
+        (
+            (entry.objectRef.name, entry.stageTimestamp.timestamp())
+            for entry in entries
+            if entry and entry.objectRef and _creates_pod(entry)
+        ),
+        key=lambda pod: pod[1],
+    )
+
+
+def _creates_pod(entry: _Line) -> bool:
+    target, status = entry.objectRef, entry.responseStatus
+    created = entry.verb == "create" and status is not None and status.code == HTTPStatus.CREATED
+    return created and target is not None and target.resource == "pods" and not target.subresource
 
 
 def total(found: Counter[Write], *, resource: str | None = None, verbs: Iterable[str] = WRITES) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 import sys
 import time
 from collections.abc import Iterable
@@ -16,7 +17,13 @@ from bench.stage import Setting, open_stage
 
 
 async def run_all(scenarios: Iterable[Scenario], setting: Setting) -> list[Measurement]:
-    """Run each scenario on a stage of its own and return the measurements of all their rows."""
+    """Run each scenario on a stage of its own and return the measurements of all their rows.
+
+    SIGTERM ends the run as Ctrl-C does: whatever was started is ended first.
+    """
+    task = asyncio.current_task()
+    assert task is not None, "a coroutine that runs is run by a task"
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     found: list[Measurement] = []
     for scenario in scenarios:
         found += await _undisturbed(scenario, setting)
@@ -53,7 +60,7 @@ async def run(scenario: Scenario, setting: Setting) -> list[Measurement]:
         note = f"timeout after {scenario.deadline:g} s"
     except (BenchError, aiohttp.ClientError) as error:
         _say(str(error))
-        note = f"{type(error).__name__}: {error}".splitlines()[0][:80]
+        note = str(error).strip().splitlines()[-1][:80]
     return measured + missing(scenario.rows, measured, note)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.api import JSON_PATCH, METADATA_LIST, PODS, RAYCLUSTERS, SERVICES, Api
-from bench.audit import AuditLog, Write, writes
+from bench.audit import AuditLog, Write, pods_created, writes
 from bench.child import Child
 from bench.connection import Connection
 from bench.errors import OperatorError, RequestRefusedError
@@ -138,6 +139,10 @@ class Stage:
         """Count what the operator wrote since `mark`."""
         return writes(self.audit.since(mark), OPERATOR)
 
+    def pods_created(self, mark: int) -> list[tuple[str, float]]:
+        """Return the pods that the operator created since `mark`, with the time of the answer."""
+        return pods_created(self.audit.since(mark), OPERATOR)
+
     # -- clusters ------------------------------------------------------------------------------------------------------
 
     async def apply(self, cluster: Object) -> float:
@@ -235,6 +240,8 @@ async def open_stage(setting: Setting, name: str) -> AsyncIterator[Stage]:
         folder = _folder(setting, name, exits)
         plane = await asyncio.to_thread(ControlPlane.start, options)
         exits.push_async_callback(asyncio.to_thread, plane.stop)
+        if setting.log_folder and plane.audit_log:
+            exits.callback(shutil.copy, plane.audit_log, folder / "audit.log")
         await asyncio.to_thread(plane.create_namespace, NAMESPACE)
         api = await exits.enter_async_context(Api(Connection.from_kubeconfig(plane.kubeconfig)))
         assert plane.audit_log is not None, "asked for in the options"

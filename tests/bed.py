@@ -11,11 +11,9 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Thread
 from typing import Any
-
-import uvloop
 
 from devcluster.plane import ControlPlane
 from tpu_operator.api import names
@@ -208,6 +206,28 @@ class Bed:
     ) -> list[Json]:
         return await self._until(what, self.events, true, seconds)
 
+    async def until_true(self, what: str, true: Callable[[], object], seconds: float = SECONDS) -> None:
+        """Wait for something in this process, such as what the operator remembers."""
+
+        async def look() -> dict[str, Any]:
+            return {}
+
+        await self._until(what, look, lambda _: true(), seconds)
+
+    async def until_async(
+        self, what: str, look: Callable[[], Awaitable[Any]], true: Callable[[Any], object], seconds: float = SECONDS
+    ) -> Any:
+        """Look at anything until `true` holds."""
+        return await self._until(what, look, true, seconds)
+
+    async def watch_for(self, seconds: float) -> None:
+        """Let time pass: for what must not happen."""
+        await asyncio.sleep(seconds)
+
+    def at(self, namespace: str) -> Bed:
+        """The same operator, looked at in another of its namespaces."""
+        return replace(self, namespace=namespace)
+
     async def _until(self, what: str, look: Callable[[], Any], true: Callable[[Any], object], seconds: float) -> Any:
         deadline = asyncio.get_running_loop().time() + seconds
         while True:
@@ -321,11 +341,11 @@ def _running(container: str) -> Json:
 
 
 def _brief(seen: Any) -> str:
-    if isinstance(seen, list):
+    if isinstance(seen, list) and all(isinstance(p, dict) for p in seen):
         return "; ".join(
             f"{name_of(p)} {p.get('status', {}).get('phase', '')} {'' if alive(p) else 'terminating'}" for p in seen
         )
-    return json.dumps(seen.get("status", seen))[:2000]
+    return json.dumps(seen.get("status", seen) if isinstance(seen, dict) else seen)[:2000]
 
 
 class Process:
@@ -354,7 +374,7 @@ class Process:
         assert not self._thread.is_alive(), f"the operator did not stop within {seconds} s"
 
     def _main(self) -> None:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner() as runner:
             runner.run(self._run())
 
     async def _run(self) -> None:
@@ -366,6 +386,7 @@ class Process:
             telling = asyncio.create_task(self._tell())
             await self.app.run(self._stop)
             telling.cancel()
+        await asyncio.sleep(0.05)  # TLS connections say farewell
 
     async def _tell(self) -> None:
         await self.app.opened.wait()

@@ -33,11 +33,12 @@ from tpu_operator.planning.plan import (
     Plan,
 )
 from tpu_operator.planning.planner import plan as make_plan
-from tpu_operator.planning.pod import Pod, PodCondition, PodStatus
+from tpu_operator.planning.pod import Pod, PodAnnotations, PodCondition, PodStatus
 from tpu_operator.planning.remember import remember
 from tpu_operator.planning.slices import pod_gone_by
 from tpu_operator.planning.snapshot import Observed, Snapshot
 from tpu_operator.planning.suspend import step_of_suspension
+from tpu_operator.planning.upgrade import STAMP, recreate_hash
 from tpu_operator.planning.wanted import wanted_slices
 
 if TYPE_CHECKING:
@@ -97,11 +98,13 @@ class World:
 
     @property
     def spec(self) -> dict[str, Any]:
-        return self.raw["spec"]
+        spec: dict[str, Any] = self.raw["spec"]
+        return spec
 
     @property
     def groups(self) -> list[dict[str, Any]]:
-        return self.spec["workerGroupSpecs"]
+        groups: list[dict[str, Any]] = self.spec["workerGroupSpecs"]
+        return groups
 
     def edited(self) -> None:
         self.raw["metadata"]["generation"] += 1
@@ -327,9 +330,11 @@ class Execution:
         self._children([a for a in plan.actions if isinstance(a, Apply | DeleteChild)], results)
         deletes = [a for a in plan.actions if isinstance(a, DeleteHead | DeleteSlice)]
         creates = [a for a in plan.actions if isinstance(a, CreateHead | CreateSlice)]
-        first, second = (self._deletes, deletes), (self._creates, creates)
-        for work, actions in (first, second) if self.operator.passes % 2 else (second, first):
-            work(actions, results)  # type: ignore[operator]
+        if self.operator.passes % 2:
+            self._deletes(deletes, results)
+        self._creates(creates, results)
+        if not self.operator.passes % 2:
+            self._deletes(deletes, results)
         return Outcomes(tuple(results.get(id(a), Outcome(a, Result.SKIPPED)) for a in plan.actions))
 
     def status(self) -> None:
@@ -406,7 +411,8 @@ class Execution:
 
     def _create_head(self, action: CreateHead) -> Outcome:
         try:
-            return Outcome(action, Result.DONE, created=(self._create(_new(head(action.name))),))
+            stamp = PodAnnotations(recreate_hash=recreate_hash(self.snapshot.cluster), kuberay_version=STAMP)
+            return Outcome(action, Result.DONE, created=(self._create(_new(head(action.name, annotations=stamp))),))
         except _Failed as error:
             return Outcome(action, error.result, "told")
 
@@ -507,6 +513,8 @@ def judge(snapshot: Snapshot, plan: Plan) -> None:
                 step = step_of_suspension(snapshot)
                 assert step.create_pods, "nothing is created while suspended"
                 assert not any(b.group is None for b in plan.blockers), "nothing is created for a mistaken spec"
+            case _:
+                pass
 
 
 def _has_a_cause(snapshot: Snapshot, action: DeleteSlice) -> None:

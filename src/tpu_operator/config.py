@@ -114,9 +114,9 @@ def given_gates(value: object) -> Mapping[str, bool]:
         raise ValueError(f"feature gates {value!r}: write A=true,B=false or a mapping of names to true or false")  # noqa: TRY004  (pydantic turns only ValueError into its own)
     for name, on in given.items():
         if name not in list(Gate):
-            raise ValueError(f"unknown feature gate {name}{did_you_mean(str(name), Gate)} Known: {', '.join(Gate)}")
+            raise ValueError(f"unknown feature gate {name}{did_you_mean(str(name), Gate)}; known: {', '.join(Gate)}")
         if not isinstance(on, bool):
-            raise ValueError(f"feature gate {name}: {on!r} is neither true nor false")
+            raise ValueError(f"feature gate {name}: {on!r} is neither true nor false")  # noqa: TRY004
     return given
 
 
@@ -241,9 +241,9 @@ class OperatorConfig(BaseModel):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Least severity of what is logged."""
-    log_format: Annotated[
-        Literal["console", "json"], KubeRay(flag="log-stdout-encoder", key="logStdoutEncoder")
-    ] = "console"
+    log_format: Annotated[Literal["console", "json"], KubeRay(flag="log-stdout-encoder", key="logStdoutEncoder")] = (
+        "console"
+    )
     """`console` for people, `json` for machines."""
     log_file: Annotated[str, KubeRay(flag="log-file-path", key="logFile"), NotYet()] = ""
     """File that the log is written to as well; none by default."""

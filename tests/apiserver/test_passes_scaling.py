@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -161,7 +160,9 @@ async def test_a_slice_with_a_stuck_host_is_replaced_under_other_identities(oper
     stuck, other = live_workers(await operator.all_ready("demo", 3))
     await operator.settled()
     await operator.delete_pod(stuck)
-    await operator.until("the other host terminates", lambda pods: not any(uid_of(p) == uid_of(other) for p in pods if alive(p)))
+    await operator.until(
+        "the other host terminates", lambda pods: not any(uid_of(p) == uid_of(other) for p in pods if alive(p))
+    )
     pods = await operator.until("a new slice", lambda pods: len(live_workers(pods)) == 2)
     await operator.settled()
     assert (operator.made(), operator.killed()) == (5, 1)
@@ -220,7 +221,7 @@ async def test_clusters_of_one_name_in_two_namespaces_do_not_meet(
     """OC-21."""
     one, two = namespace(apiserver), namespace(apiserver)
     async with bed(apiserver, one, also=[two]) as here:
-        there = replace(here, namespace=two)
+        there = here.at(two)
         await here.create(raycluster("demo", group("g", 2)))
         await there.create(raycluster("demo", group("g", 3)))
         await here.until_live(3)
@@ -366,7 +367,9 @@ async def test_a_deleted_child_is_made_again(operator: Bed) -> None:
     await operator.delete_pod(workers(pods)[0], grace=0)
     await operator.delete_pod(await operator.head(), grace=0)
     await operator.client.delete(services, operator.namespace, names.head_service("demo"))
-    await operator.until("all again", lambda now: len(now) == 4 and {uid_of(p) for p in now} != {uid_of(p) for p in pods})
+    await operator.until(
+        "all again", lambda now: len(now) == 4 and {uid_of(p) for p in now} != {uid_of(p) for p in pods}
+    )
     await operator.settled()
     assert (operator.made(), operator.killed()) == (6, 0)
     assert names.head_service("demo") in map(name_of, await operator.all_of(services))

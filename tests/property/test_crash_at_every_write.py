@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import pytest
+
 from builders import group
 from simulation import Crashed, Fault, Operator, World, check_converged, converge, slice_of, slot, world_of
-
 from tpu_operator.api import names
 
 Edit = Callable[[World], None]
@@ -119,10 +120,8 @@ def test_a_crash_before_any_write_leads_to_the_same_cluster(first, edit, spec, l
         operator.see_spec()
         if not lag:
             operator.see_pods()
-        try:
+        with contextlib.suppress(Crashed):
             operator.run(crash_before=write)
-        except Crashed:
-            pass
         converge(operator)
         check_converged(operator)
         assert final(world) == want
@@ -142,3 +141,28 @@ def test_a_fault_at_any_write_leads_to_the_same_cluster(first, edit, spec, fault
         converge(operator)
         check_converged(operator)
         assert final(world) == want
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["crash", "crash, and what leaves is gone"])
+def test_an_upgrade_leaves_no_old_pod_wherever_it_stops(lost):
+    spec = {"upgradeStrategy": {"type": "Recreate"}}
+    count, want = writes_of((scale(2),), new_image, spec)
+    assert count == 8, "the workers of both slices go first"
+    for passes, write in ((passes, write) for passes in range(3) for write in range(count + 1)):
+        world, operator = begin((scale(2),), spec)
+        old = {p.uid for p in world.own()}
+        new_image(world)
+        world.edited()
+        operator.see_spec()
+        for _ in range(passes):
+            operator.run()
+            operator.see_pods()
+        with contextlib.suppress(Crashed):
+            operator.run(crash_before=write)
+        if lost:
+            world.pass_time(60)
+            operator.restart()
+        converge(operator)
+        check_converged(operator)
+        assert final(world) == want
+        assert not old & {p.uid for p in world.own()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from hypothesis import settings
@@ -18,6 +19,8 @@ HOSTS = st.sampled_from([1, 1, 2, 4])
 PICK = st.integers(0, 1000)
 FAULTS = st.lists(st.sampled_from([None, None, None, *Fault]), max_size=12)
 SECONDS = st.sampled_from([0.5, 1, 5, 20, 45, 120])
+OFTEN = st.sampled_from([True, True, True, False])
+SEEN = st.sampled_from([None, None, None, 0, 1, 3])
 STALE = ["demo-a-worker-stale", "somebody-elses-pod", "no-such-pod"]
 
 
@@ -33,11 +36,13 @@ class Clusters(RuleBasedStateMachine):
     world: World
     operator: Operator
 
-    @initialize(a=COUNTS, b=COUNTS, hosts=HOSTS, autoscaling=st.booleans())
-    def begin(self, a: int, b: int, hosts: int, autoscaling: bool) -> None:
+    @initialize(a=COUNTS, b=COUNTS, hosts=HOSTS, autoscaling=st.booleans(), steady=st.booleans())
+    def begin(self, a: int, b: int, hosts: int, autoscaling: bool, steady: bool) -> None:
         self.world = world_of(group("a", a, hosts=hosts, high=4), group("b", b, high=4), autoscaling=autoscaling)
         self.world.put(somebody_elses("somebody-elses-pod"))
         self.operator = Operator(self.world)
+        if steady:
+            converge(self.operator)
 
     # users and the autoscaler
 
@@ -161,36 +166,34 @@ class Clusters(RuleBasedStateMachine):
 
     # the operator
 
-    @rule()
-    def see_spec(self) -> None:
-        self.operator.see_spec()
-
-    @rule(count=st.sampled_from([1, 2, 5, None, None]))
-    def see_pods(self, count: int | None) -> None:
-        self.operator.see_pods(count)
-
-    @rule(faults=FAULTS)
-    def run(self, faults: list[Fault | None]) -> None:
+    @rule(spec=OFTEN, pods=SEEN, faults=FAULTS)
+    def work(self, spec: bool, pods: int | None, faults: list[Fault | None]) -> None:
+        self._see(spec, pods)
         self.operator.run(lambda n: faults[n] if n < len(faults) else None)
 
-    @rule(faults=FAULTS, count=st.integers(0, 12))
-    def crash(self, faults: list[Fault | None], count: int) -> None:
-        try:
+    @rule(spec=OFTEN, pods=SEEN, faults=FAULTS, count=st.integers(0, 12))
+    def crash(self, spec: bool, pods: int | None, faults: list[Fault | None], count: int) -> None:
+        self._see(spec, pods)
+        with contextlib.suppress(Crashed):
             self.operator.run(lambda n: faults[n] if n < len(faults) else None, crash_before=count)
-        except Crashed:
-            pass
 
     @rule()
     def restart(self) -> None:
         self.operator.restart()
 
-    @rule()
-    def up_to_date(self) -> None:
-        """The usual case: everything is seen, a pass runs, pods start."""
-        self.operator.see_spec()
-        self.operator.see_pods()
-        self.operator.run()
-        self.start_all()
+    @rule(times=st.integers(1, 3))
+    def usual(self, times: int) -> None:
+        """Everything is seen, a pass runs, pods start."""
+        for _ in range(times):
+            self._see(spec=True, pods=None)
+            self.operator.run()
+            self.start_all()
+            self.world.pass_time(1)
+
+    def _see(self, spec: bool, pods: int | None) -> None:
+        if spec:
+            self.operator.see_spec()
+        self.operator.see_pods(pods)
 
     # what must hold
 
@@ -235,4 +238,4 @@ class Clusters(RuleBasedStateMachine):
 
 
 TestClusters = Clusters.TestCase
-TestClusters.settings = settings(stateful_step_count=40)
+TestClusters.settings = settings(stateful_step_count=30)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from tpu_operator.config import EnvironmentConfig, Gate, OperatorConfig
+from tpu_operator.cli.settings import resolve
+from tpu_operator.config import Gate, OperatorConfig
 
 ON = {Gate.STATUS_CONDITIONS, Gate.JOB_DELETION_POLICY, Gate.MULTI_HOST_INDEXING, Gate.SERVICE_INCREMENTAL_UPGRADE}
 
@@ -25,9 +26,8 @@ def test_what_is_given_is_laid_over_the_defaults(given):
     assert hash(config) == hash(OperatorConfig(feature_gates=given))
 
 
-def test_the_environment_gives_them_as_text(monkeypatch):
-    monkeypatch.setenv("TPU_OPERATOR_FEATURE_GATES", "RayClusterMTLS=true")
-    assert EnvironmentConfig().gate(Gate.MTLS)
+def test_the_environment_gives_them_as_text():
+    assert resolve((), {"TPU_OPERATOR_FEATURE_GATES": "RayClusterMTLS=true"}).config.gate(Gate.MTLS)
 
 
 @pytest.mark.parametrize("given", [{"RayClusterMtls": True}, "RayClusterMTLS", "RayClusterMTLS=yes", "=true"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path  # noqa: TC003  (typer reads the annotations)
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -19,29 +20,73 @@ app = typer.Typer(
 )
 
 
-@app.command()
-def run(
-    namespace: Annotated[
-        list[str] | None, typer.Option("--namespace", "-n", help="Serve only this one; repeatable.")
-    ] = None,
-    log_level: Annotated[str | None, typer.Option(help="debug, info, warning or error.")] = None,
-    log_format: Annotated[str | None, typer.Option(help="console or json.")] = None,
-) -> None:
-    """Serve RayClusters, with KUBECONFIG or inside a cluster, until SIGTERM or Ctrl-C."""
-    import uvloop  # noqa: PLC0415
+# Their arguments are settings, parsed as Go programs do (KubeRay's Deployments write --switch=false), not by typer.
+_SETTINGS_AS_FLAGS: Final = {
+    "ignore_unknown_options": True,
+    "allow_extra_args": True,
+    "allow_interspersed_args": False,
+    "help_option_names": [],
+}
 
-    from tpu_operator.cli.logs import configure_logs  # noqa: PLC0415
-    from tpu_operator.cli.settings import read_config  # noqa: PLC0415
-    from tpu_operator.controller.app import serve  # noqa: PLC0415
 
+@app.command(context_settings=_SETTINGS_AS_FLAGS)
+def run(context: typer.Context) -> None:
+    """Serve RayClusters, with KUBECONFIG or inside a cluster, until SIGTERM or Ctrl-C. `run --help` lists the settings."""
+    if _wants_help(context.args):
+        _print_help("tpu-operator run [--SETTING=VALUE ...]", "Serve RayClusters until SIGTERM or Ctrl-C.")
+        return
     try:
-        config = read_config(
-            namespaces=tuple(namespace) if namespace else None, log_level=log_level, log_format=log_format
-        )
-        configure_logs(config.log_level, config.log_format)
-        uvloop.run(serve(config))
+        from tpu_operator.cli.settings import resolve  # noqa: PLC0415
+
+        resolved = resolve(context.args, os.environ)  # before what is slow to import: a mistake is told at once
+        import structlog  # noqa: PLC0415
+        import uvloop  # noqa: PLC0415
+
+        from tpu_operator.cli.logs import configure_logs  # noqa: PLC0415
+        from tpu_operator.controller.app import serve  # noqa: PLC0415
+
+        configure_logs(resolved.config.log_level, resolved.config.log_format)
+        if resolved.notes:
+            structlog.get_logger().warning("settings without effect", settings=list(resolved.notes))
+        uvloop.run(serve(resolved.config))
     except TpuOperatorError as error:
         _fail(error)
+
+
+config = typer.Typer(help="Show and check the operator's settings.", no_args_is_help=True, add_completion=False)
+app.add_typer(config, name="config")
+
+
+@config.command(context_settings=_SETTINGS_AS_FLAGS)
+def show(context: typer.Context) -> None:
+    """Print every setting with its value and source, for the flags given here; `-o json|yaml` for machines."""
+    if _wants_help(context.args):
+        _print_help(
+            "tpu-operator config show [-o text|json|yaml] [--SETTING=VALUE ...]",
+            "Print every setting with its value and source, as `run` would have it with these flags.",
+        )
+        return
+    from tpu_operator.cli.config import output_of, settings_text  # noqa: PLC0415
+    from tpu_operator.cli.settings import resolve  # noqa: PLC0415
+
+    try:
+        output, flags = output_of(context.args)
+        resolved = resolve(flags, os.environ)
+        typer.echo(settings_text(resolved, output))
+    except TpuOperatorError as error:
+        _fail(error)
+    for note in resolved.notes:
+        typer.echo(f"without effect: {note}", err=True)
+
+
+def _wants_help(arguments: list[str]) -> bool:
+    return any(argument in ("--help", "-help", "-h") for argument in arguments)
+
+
+def _print_help(usage: str, text: str) -> None:
+    from tpu_operator.cli.config import flags_help  # noqa: PLC0415
+
+    typer.echo("\n".join((f"Usage: {usage}", "", text, "", "Settings:", *flags_help())))
 
 
 @app.command()

@@ -132,6 +132,10 @@ class Caches:
         for informer in self.informers:
             await informer.synced.wait()
 
+    def filled(self, namespace: str) -> bool:
+        """Whether everything of this namespace has been listed once; another one may be closed to us (AD-08)."""
+        return all(informer.listed(namespace) for informer in self.informers)
+
     def children_of(self, cluster: RayCluster) -> tuple[dict[ChildKey, JsonObject], dict[ChildKey, JsonObject]]:
         """Own children, and objects of other owners under names that we would use."""
         own: dict[ChildKey, JsonObject] = {}

@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from tpu_operator.planning.snapshot import Snapshot
 
 RAYCLUSTERS = Resource(names.GROUP, names.VERSION, names.PLURAL, names.KIND)
+SEND_AGAIN = (0.2, 0.8)
+"""Seconds between the tries of a create whose answers were lost."""
+
 KIND_OF = {kind.kind: kind for kind in CHILD_KINDS}
 
 
@@ -219,16 +222,15 @@ class _Execution:
         return Outcome(action, worst, message, created=created, uncreated=uncreated)
 
     async def _create_pod(self, manifest: JsonObject) -> Pod:
-        """POST a pod. If the answer is lost, a GET of its name settles it; if that cannot either, it is remembered."""
+        """Create a pod; remember it until the watch shows it, also if it could not be found out whether it was created."""
         async with self.executor.limiter.slot(self.key):
             try:
-                answer = await self._post(manifest)
+                answer = await self._settled_create(manifest)
             except AnswerLost:
-                answer = await self._settle(manifest)
-            except Conflict as error:
-                if error.reason != "AlreadyExists" or (found := await self._own(_name(manifest))) is None:
-                    raise
-                answer = found
+                self.executor.caches.pod_writes.unsettled(
+                    self.cluster.uid, self.cluster.namespace, _name(manifest), pod_of(manifest)
+                )
+                raise
         pod = pod_of(
             manifest,
             {"uid": answer.metadata.uid, "resourceVersion": answer.metadata.resource_version},
@@ -237,31 +239,43 @@ class _Execution:
         self.executor.caches.pod_writes.created(self.cluster.uid, pod)
         return pod
 
+    async def _settled_create(self, manifest: JsonObject) -> PodAnswer:
+        """POST a pod until it is known what became of it, a few times at most.
+
+        A lost answer is settled by a GET of the name. If nothing is there the same name is sent once more: should the
+        first request still arrive, one of the two is a conflict, so that there is one pod whatever happens.
+        """
+        name = _name(manifest)
+        for pause in (*SEND_AGAIN, None):
+            try:
+                return await self._post(manifest)
+            except AnswerLost as error:
+                lost = error
+                if found := await self._own(name):
+                    return found
+            except Conflict as error:
+                if error.reason != "AlreadyExists" or (found := await self._own(name)) is None:
+                    raise
+                return found
+            if pause is None or not self.may_go_on():
+                break
+            await asyncio.sleep(pause)
+        raise lost
+
     async def _post(self, manifest: JsonObject) -> PodAnswer:
         body = msgspec.json.encode(manifest)
         return await self.executor.client.create(
             PODS, self.cluster.namespace, body, metadata_only=True, decode=_POD_ANSWER.decode
         )
 
-    async def _settle(self, manifest: JsonObject) -> PodAnswer:
-        found = None
-        try:
-            found = await self._own(_name(manifest))
-        finally:
-            if found is None:
-                self.executor.caches.pod_writes.unsettled(
-                    self.cluster.uid, self.cluster.namespace, _name(manifest), pod_of(manifest)
-                )
-        if found is None:
-            raise AnswerLost("the answer to a create was lost and the pod is not there yet")
-        return found
-
     async def _own(self, name: str) -> PodAnswer | None:
-        """The pod of that name if it is controlled by this very cluster."""
+        """The pod of that name if it is controlled by this very cluster; AnswerLost if that cannot be found out."""
         try:
             pod = await self.executor.client.get(PODS, self.cluster.namespace, name, decode=_POD_ANSWER.decode)
         except Gone:
             return None
+        except ApiError as error:
+            raise AnswerLost(error.message) from error
         owned = any(o.controller and o.uid == self.cluster.uid for o in pod.metadata.owner_references)
         return pod if owned else None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from tpu_operator.api import names
-from tpu_operator.errors import Gone
+from tpu_operator.errors import ApiError, Gone
 from tpu_operator.kube.resource import PODS
 from tpu_operator.planning.memory import Backoff, Memory
 from tpu_operator.planning.planner import plan as make_plan
@@ -106,26 +106,34 @@ class Reconciler:
             self.uids[key] = uid
 
     async def _settle(self, key: Key) -> None:
-        """Find out what became of creates whose answer was lost, and of writes that the watch never showed."""
+        """Find out what became of creates whose answer was lost, and of writes that the watch never showed.
+
+        What cannot be found out now stays open: it counts as written, and the pass goes on with all the rest.
+        """
         cluster = self.clusters.get(key)
         if cluster is None:
             return
         writes = self.caches.pod_writes
-        if writes.overdue(cluster.uid):
-            await self._list_anew(cluster)
+        try:
+            if writes.overdue(cluster.uid):
+                await self._list_anew(cluster)
+                return
+            for unsettled in writes.overlay(cluster.uid).unsettled:
+                await self._look_for(cluster, unsettled.namespace, unsettled.name)
+        except ApiError as error:
+            log.warning("cannot settle own writes", cluster=str(key), error=error.message)
+        if writes.overlay(cluster.uid).unsettled:
+            self.queue.add_after(key, UNSETTLED_AGAIN)
+
+    async def _look_for(self, cluster: RayCluster, namespace: str, name: str) -> None:
+        try:
+            pod: Pod = await self.client.get(PODS, namespace, name, decode=self.caches.decode_pod)
+        except Gone:
             return
-        for unsettled in writes.overlay(cluster.uid).unsettled:
-            try:
-                pod: Pod = await self.client.get(
-                    PODS, unsettled.namespace, unsettled.name, decode=self.caches.decode_pod
-                )
-            except Gone:
-                self.queue.add_after(key, UNSETTLED_AGAIN)
-                continue
-            writes.settled(cluster.uid, unsettled.namespace, unsettled.name)
-            owner = pod.controller()
-            if owner is not None and owner.uid == cluster.uid:
-                writes.created(cluster.uid, pod)
+        self.caches.pod_writes.settled(cluster.uid, namespace, name)
+        owner = pod.controller()
+        if owner is not None and owner.uid == cluster.uid:
+            self.caches.pod_writes.created(cluster.uid, pod)
 
     async def _list_anew(self, cluster: RayCluster) -> None:
         listing = await self.client.list(

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
+import structlog
 
 from tpu_operator.api import names
 from tpu_operator.api.conditions import ConditionType
 from tpu_operator.controller.clusters import Key
 from tpu_operator.controller.executor import RAYCLUSTERS
-from tpu_operator.errors import Conflict, Gone
+from tpu_operator.errors import ApiError, Conflict, Gone
 from tpu_operator.kube.events import EventSink, ObjectReference
 from tpu_operator.planning.announce import Announcement, announcements
 from tpu_operator.planning.status import changed, next_status
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
     from tpu_operator.planning.outcome import Outcomes
     from tpu_operator.planning.plan import Plan
     from tpu_operator.planning.snapshot import Snapshot
+
+
+log = structlog.get_logger()
+
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 60.0
+MOST_DOUBLINGS: Final = 16
 
 
 class _AnswerMeta(msgspec.Struct, rename="camel"):
@@ -52,7 +60,8 @@ class Reporter:
     events: EventSink
     config: OperatorConfig
     clock: Callable[[], float] = monotonic
-    _written: dict[str, float] = field(default_factory=dict)
+    _not_before: dict[str, float] = field(default_factory=dict)
+    _failures: dict[str, int] = field(default_factory=dict)
 
     async def report(self, snapshot: Snapshot, plan: Plan, outcomes: Outcomes) -> float | None:
         """Write what has changed; seconds after which to come again if that was put off or did not work."""
@@ -67,18 +76,30 @@ class Reporter:
         patch = changed(cluster.status, status)
         if patch is None:
             return None
-        wait = self._written.get(cluster.uid, -self.config.status_interval) + self.config.status_interval - self.clock()
+        wait = self._not_before.get(cluster.uid, 0.0) - self.clock()
         if wait > 0:
             return wait
-        self._written[cluster.uid] = self.clock()
+        self._not_before[cluster.uid] = self.clock() + self.config.status_interval
         try:
             version = await self._patch(cluster, patch)
         except Gone:
             return None
         except Conflict:
             return self.config.status_interval
+        except ApiError as error:
+            return self._put_off(cluster, error)
+        self._failures.pop(cluster.uid, None)
         self.clusters.written(Key(cluster.namespace, cluster.name), cluster.uid, status.to_json(), version)
         return None
+
+    def _put_off(self, cluster: RayCluster, error: ApiError) -> float:
+        """Seconds until the next try, doubled each time: a status that is refused must make no hot loop (KF-06)."""
+        failures = self._failures.get(cluster.uid, 0)
+        self._failures[cluster.uid] = failures + 1
+        log.warning("cannot write status", cluster=f"{cluster.namespace}/{cluster.name}", error=error.message)
+        pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures, MOST_DOUBLINGS))
+        self._not_before[cluster.uid] = self.clock() + pause
+        return pause
 
     async def _patch(self, cluster: RayCluster, patch: JsonObject) -> int:
         """Merge patch of the fields that differ. The uid is a precondition: a new object of this name is not meant.
@@ -105,4 +126,5 @@ class Reporter:
 
     def forget(self, uid: str) -> None:
         """The cluster is gone."""
-        self._written.pop(uid, None)
+        self._not_before.pop(uid, None)
+        self._failures.pop(uid, None)

@@ -160,6 +160,10 @@ class Informer(Generic[T]):
         """Tell whether this uid was seen to go; only the last 20,000 are remembered."""
         return self._store.recently_deleted(uid)
 
+    def listed(self, namespace: str) -> bool:
+        """Tell whether the objects of this namespace have been taken over once."""
+        return any(stream.listed for stream in self._streams if stream.namespace in (None, namespace))
+
     @property
     def healthy(self) -> bool:
         """Every namespace has been listed, and its last request was answered well."""

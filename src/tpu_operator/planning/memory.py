@@ -54,9 +54,7 @@ REPAIR_CAP: Final = 300.0
 
 def next_repair(last: Backoff | None, now: datetime) -> Backoff:
     """The pause before a slice is recreated once more, after a host of it failed."""
-    return next_backoff(
-        last, now, first=REPAIR_FIRST, cap=REPAIR_CAP, free=REPAIR_FREE, message="a host failed"
-    )
+    return next_backoff(last, now, first=REPAIR_FIRST, cap=REPAIR_CAP, free=REPAIR_FREE, message="a host failed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tpu_operator.api import names
 from tpu_operator.planning.health import Loss
 from tpu_operator.planning.indices import allocate
-from tpu_operator.planning.memory import SliceKey
+from tpu_operator.planning.memory import SliceKey, next_repair
 from tpu_operator.planning.namer import Namer
 from tpu_operator.planning.plan import CreateSlice, DeleteSlice, HostName, Notice, Part, Reason, Waiting
 from tpu_operator.planning.slices import Diagnosis, ObservedSlice, SliceState, diagnose, gone_by, partition
@@ -170,8 +170,9 @@ def _resized(group: Group, states: dict[str, Diagnosis], doomed: dict[str, Loss]
 
 
 def _someone_leaves(group: Group) -> float:
-    """Seconds until all slices that go should be gone, 0 if there are none but hanging ones."""
-    return max((0.0, *(_seconds_left(group, p) for p in group.slices if not p.live)))
+    """Seconds until all slices that go should be gone, 0 if there are none but hanging or ended ones."""
+    running = (p for p in group.slices if not p.live and not _ended(p))
+    return max((0.0, *(_seconds_left(group, p) for p in running)))
 
 
 def _fill(group: Group, states: dict[str, Diagnosis], doomed: dict[str, Loss]) -> Part:
@@ -195,7 +196,11 @@ def _fill(group: Group, states: dict[str, Diagnosis], doomed: dict[str, Loss]) -
 
 
 def _creates(
-    group: Group, doomed: dict[str, Loss], forming: list[ObservedSlice], missing: int
+    group: Group,
+    doomed: dict[str, Loss],
+    forming: list[ObservedSlice],
+    missing: int,
+    repairs: Iterable[SliceKey],
 ) -> tuple[tuple[CreateSlice, ...], tuple[Waiting, ...]]:
     pause = group.refused_for()
     if pause > 0 and (forming or missing):
@@ -203,11 +208,7 @@ def _creates(
     top_ups = tuple(_top_up(group, piece) for piece in forming)
     leaving = _leaving(group, (p for p in group.slices if p.name in doomed or not p.live))
     used = {p.index for p in group.slices if p.live and p.name not in doomed and p.index is not None}
-    resting = {
-        key.replica: b.waits(group.snapshot.now)
-        for key, b in group.snapshot.memory.repairs.items()
-        if key.group == group.name
-    }
+    resting = _resting(group, repairs)
     allocation = allocate(missing, used, leaving, resting)
     created = tuple(_new_slice(group, index) for index in allocation.start)
     waiting = tuple(
@@ -217,15 +218,27 @@ def _creates(
     return (*top_ups, *created), waiting
 
 
+def _resting(group: Group, repairs: Iterable[SliceKey]) -> dict[int, float]:
+    """Index -> seconds of pause before its slice is made again. A repair of this very pass counts already."""
+    now, known = group.snapshot.now, group.snapshot.memory.repairs
+    backoffs = {key: b for key, b in known.items() if key.group == group.name}
+    backoffs |= {key: next_repair(known.get(key), now) for key in repairs}
+    return {key.replica: b.waits(now) for key, b in backoffs.items()}
+
+
 def _leaving(group: Group, gone: Iterable[ObservedSlice]) -> dict[int, float]:
     """Index -> seconds until the pods that hold it should be gone. Terminal pods hold nothing."""
     leaving: dict[int, float] = {}
     for piece in gone:
-        if piece.index is None or all(pod.terminal for pod in piece.pods):
+        if piece.index is None or _ended(piece):
             continue
         left = _seconds_left(group, piece)
         leaving[piece.index] = max(left, leaving.get(piece.index, left))
     return leaving
+
+
+def _ended(piece: ObservedSlice) -> bool:
+    return all(pod.terminal for pod in piece.pods)
 
 
 def _seconds_left(group: Group, piece: ObservedSlice) -> float:

@@ -1,10 +1,17 @@
 import json
 
-from bench.audit import AuditLog, Write, summary, total, writes
+from bench.audit import AuditLog, Write, pods_created, summary, total, writes
 
 
-def line(verb="create", resource="pods", user="operator", stage="ResponseComplete", **target):
-    entry = {"stage": stage, "verb": verb, "user": {"username": user}, "objectRef": {"resource": resource, **target}}
+def line(verb="create", resource="pods", user="operator", *, stage="ResponseComplete", second=0, code=201, **target):
+    entry = {
+        "stage": stage,
+        "verb": verb,
+        "user": {"username": user},
+        "objectRef": {"resource": resource, **target},
+        "responseStatus": {"code": code},
+        "stageTimestamp": f"1970-01-01T00:00:{second:02}.500000Z",
+    }
     return json.dumps(entry).encode()
 
 
@@ -60,3 +67,16 @@ def test_only_whole_lines_after_the_mark_are_read(tmp_path):
     with log.path.open("ab") as file:
         file.write(b"new\nnewer\nhalf of")
     assert log.since(mark) == [b"new", b"newer"]
+
+
+def test_created_pods_are_told_in_the_order_of_the_answers():
+    lines = [
+        line(name="b", second=2),
+        line(name="a", second=1),
+        line(name="refused", code=403),
+        line(name="bound", subresource="binding"),
+        line("create", "events", name="event"),
+        line("delete", name="gone"),
+        line(second=3),
+    ]
+    assert pods_created(lines, "operator") == [("a", 1.5), ("b", 2.5), ("", 3.5)]

@@ -47,10 +47,10 @@ def test_old_news_are_ignored() -> None:
     assert replicas(clusters) == 3
 
 
-def test_another_object_of_the_same_name_counts_whatever_its_version() -> None:
+def test_another_object_of_the_same_name_takes_its_place() -> None:
     clusters = Clusters()
     clusters.put(raw(5))
-    assert clusters.put(raw(3, uid="u2", replicas=2)) == KEY
+    assert clusters.put(raw(6, uid="u2", replicas=2)) == KEY
     assert replicas(clusters) == 2
 
 

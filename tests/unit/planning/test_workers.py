@@ -272,3 +272,14 @@ def test_a_pod_whose_labels_were_changed_is_replaced_and_not_doubled():
     plan = decide(cluster(group(replicas=2)), [*singles(1), odd])
     assert len(deleted(plan)) == 1
     assert created(plan) == []
+
+
+def test_ended_pods_with_a_foreign_finalizer_do_not_keep_the_others_at_the_old_size():
+    ended = [failed(terminating(p, 600)) for p in hosts(0, 2)]
+    plan = decide(cluster(group(replicas=2, hosts=4)), [*ended, *hosts(1, 2), *hosts(2, 4)])
+    assert (deleted(plan), plan.requeue_after) == (names_of(hosts(1, 2)), 40)
+
+
+def test_slices_of_another_size_are_looked_at_again_when_those_that_leave_should_be_gone():
+    plan = decide(cluster(group(replicas=1, hosts=4)), [*map(terminating, hosts(0, 2)), *hosts(1, 2)])
+    assert (plan.actions, plan.requeue_after) == ((), 40)

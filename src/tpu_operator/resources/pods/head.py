@@ -9,6 +9,7 @@ from tpu_operator.resources.addresses import head_fqdn, head_port
 from tpu_operator.resources.pods import (
     auth,
     autoscaler,
+    batch_scheduler,
     command,
     defaults,
     environment,
@@ -30,6 +31,7 @@ PIPELINE: Final[tuple[Step, ...]] = (
     metadata.identity,
     metadata.own_labels,
     metadata.own_annotations,
+    batch_scheduler.assign,
     autoscaler.sidecar,
     autoscaler.restart_policy,
     fault_tolerance.head_storage,

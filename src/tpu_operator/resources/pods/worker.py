@@ -10,6 +10,7 @@ from tpu_operator.resources.addresses import head_fqdn, head_port
 from tpu_operator.resources.pods import (
     auth,
     autoscaler,
+    batch_scheduler,
     command,
     defaults,
     environment,
@@ -36,6 +37,7 @@ PIPELINE: Final[tuple[Step, ...]] = (
     metadata.identity,
     metadata.own_labels,
     metadata.own_annotations,
+    batch_scheduler.assign,
     autoscaler.restart_policy,
     fault_tolerance.worker_patience,
     ports.metrics,
