@@ -1,6 +1,7 @@
 """`python -m bench`: measure an operator for RayClusters from outside."""
 
 import argparse
+import asyncio
 import json
 import shlex
 import shutil
@@ -18,6 +19,7 @@ from bench.scenarios import SCENARIOS, Scenario
 from bench.stage import QUICK, Setting, Sizes
 
 TRIES = 3
+INTERRUPTED = 130
 # Wide enough for a line a row where nothing tells how wide the output is.
 WIDTH = 170
 
@@ -70,7 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tries=1 if options.quick else TRIES,
         log_folder=options.logs,
     )
-    measurements = uvloop.run(run_all(chosen(options.rows, full=options.full), setting))
+    try:
+        measurements = uvloop.run(run_all(chosen(options.rows, full=options.full), setting))
+    except (asyncio.CancelledError, KeyboardInterrupt):
+        return INTERRUPTED
     comparable = not options.quick
     Console(width=None if sys.stdout.isatty() else WIDTH).print(table(measurements, comparable=comparable))
     if options.json:

@@ -218,6 +218,11 @@ class OperatorConfig(BaseModel):
     batch_scheduler: Annotated[BatchScheduler, KubeRay(flag="batch-scheduler", key="batchScheduler")] = ""
     """Scheduler that the pods are meant for; it gets the queue, the gang and their sizes in its own way."""
 
+    tpu_environment: Literal["auto", "always", "never"] = "auto"
+    """Tell TPU containers the shape of their slice, as GKE's node plugin does; `auto` leaves that to GKE on GKE."""
+    slice_topology_key: str = "cloud.google.com/gke-nodepool"
+    """Node label that the hosts of a TPU slice must have in common, and no two slices; `none` for no such rule."""
+
     feature_gates: Annotated[
         frozenset[str], BeforeValidator(enabled_gates), AddsUp(given_gates), KubeRay(flag="feature-gates")
     ] = DEFAULT_GATES

@@ -57,6 +57,10 @@ REDIS_FINALIZER: Final = "ray.io/gcs-ft-redis-cleanup-finalizer"
 # Ours: how many hosts the slice had been built for. A slice is topped up only with hosts of the same number, so that
 # a changed numOfHosts never mixes two sizes in one slice (quirk 29).
 NUM_OF_HOSTS: Final = "tpu-operator.io/num-of-hosts"
+# Ours: label of the pods of a multi-host TPU slice, one value for each incarnation of each slice of any cluster, by which
+# the scheduler tells them apart. And an annotation of a pod template: which node label keeps the slice together.
+SLICE: Final = "tpu-operator.io/slice"
+SLICE_TOPOLOGY_KEY: Final = "tpu-operator.io/slice-topology-key"
 
 # -- ports -------------------------------------------------------------------------------------------------------------
 GCS_PORT: Final = 6379

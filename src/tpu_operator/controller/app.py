@@ -17,6 +17,7 @@ from tpu_operator.controller.caches import Caches
 from tpu_operator.controller.clusters import Clusters, Key
 from tpu_operator.controller.executor import RAYCLUSTERS, Executor
 from tpu_operator.controller.handlers import build_registry, build_settings, kopf
+from tpu_operator.controller.node_plugin import with_known_platform
 from tpu_operator.controller.observer import Observer
 from tpu_operator.controller.reconciler import Reconciler
 from tpu_operator.controller.reporter import Reporter
@@ -54,7 +55,10 @@ class App:
     events: EventSink = field(init=False)
     reconciler: Reconciler = field(init=False)
     opened: asyncio.Event = field(default_factory=asyncio.Event)
-    """The caches are filled and passes may start."""
+    """The caches of one namespace at least are filled and passes may start."""
+    _filled: set[str | None] = field(default_factory=set)
+    _parked: set[Key] = field(default_factory=set)
+    """Keys whose namespace's caches are not filled."""
     _background: list[asyncio.Task[None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -78,7 +82,10 @@ class App:
         )
 
     async def _process(self, key: Key) -> None:
-        await self.reconciler.reconcile(key)
+        if self._filled.isdisjoint((None, key.namespace)):
+            self._parked.add(key)
+        else:
+            await self.reconciler.reconcile(key)
 
     def wake(self, key: Key) -> None:
         """Something about a child has changed: look soon, but let a huge cluster rest between two looks."""
@@ -112,12 +119,10 @@ class App:
             log.info("stopped")
 
     def _spawn(self) -> None:
-        works = {
-            "caches": self.caches.run(),
-            "events": self.events.run(),
-            "relist": self._relist(),
-            "open": self._open_when_synced(),
-        }
+        works = {"caches": self.caches.run(), "events": self.events.run()}
+        for namespace in self.config.namespaces or (None,):
+            works[f"relist {namespace}"] = self._relist(namespace)
+            works[f"open {namespace}"] = self._open_when_filled(namespace)
         self._background = [asyncio.create_task(work, name=name) for name, work in works.items()]
 
     async def _wind_up(self) -> None:
@@ -128,24 +133,35 @@ class App:
         await asyncio.gather(*self._background, return_exceptions=True)
         self._background.clear()
 
-    async def _open_when_synced(self) -> None:
-        """No pass before every cache is filled: a pass on half a picture would create what is there already."""
-        await self.caches.synced()
-        self.queue.open()
-        self.opened.set()
-        log.info("caches are filled", pods=len(self.caches.pods), clusters=len(self.clusters))
+    async def _open_when_filled(self, namespace: str | None) -> None:
+        """No pass before every cache is filled: a pass on half a picture would create what is there already.
 
-    async def _relist(self) -> None:
+        Each namespace by itself, so that one without rights does not stop the others (AD-08).
+        """
+        await self.caches.filled(namespace)
+        self._filled.add(namespace)
+        self.queue.open()
+        for key in [key for key in self._parked if namespace in (None, key.namespace)]:
+            self._parked.discard(key)
+            self.queue.add(key)
+        self.opened.set()
+        log.info(
+            "caches are filled", namespace=namespace or "all", pods=len(self.caches.pods), clusters=len(self.clusters)
+        )
+
+    async def _relist(self, namespace: str | None) -> None:
         """List RayClusters at the start and now and then: kopf's watch can lose an event, a list cannot."""
+        complaint = ""
         while True:
             pause = self.config.resync * random.uniform(0.9, 1.1)  # noqa: S311  (spreads load, hides nothing)
-            for namespace in self.config.namespaces or (None,):
-                try:
-                    listing = await self.client.list(RAYCLUSTERS, namespace)
-                except ApiError as error:
+            try:
+                listing = await self.client.list(RAYCLUSTERS, namespace)
+            except ApiError as error:
+                if error.message != complaint:
                     log.warning("cannot list RayClusters", namespace=namespace, error=error.message)
-                    pause = LIST_AGAIN
-                    continue
+                complaint, pause = error.message, LIST_AGAIN
+            else:
+                complaint = ""
                 raws = ({**raw, "kind": names.KIND, "apiVersion": names.API_VERSION} for raw in listing.items)
                 for key in self.clusters.replace(raws, namespace, int(listing.resource_version)):
                     self.queue.add(key)
@@ -156,5 +172,6 @@ async def serve(config: OperatorConfig, stop: asyncio.Event | None = None) -> No
     """Run an operator process with the credentials that are at hand: KUBECONFIG, or those of the pod."""
     credentials = await load_credentials()
     async with Client(credentials) as client:
+        config = await with_known_platform(config, client)
         with contextlib.suppress(asyncio.CancelledError):
             await App(config, client, credentials).run(stop or asyncio.Event())

@@ -57,6 +57,15 @@ class Child:
         return int(self.metadata.resource_version or 0)
 
 
+@dataclass(frozen=True, slots=True)
+class LostCreate:
+    """A create of which nobody knows what became of it: the pod as the planner sees it, and what was sent for which spec."""
+
+    pod: Pod
+    manifest: JsonObject
+    generation: int
+
+
 def decode_child(kind: ChildKind) -> Callable[[bytes], Child]:
     """Decoder of a kind; items of a list come without kind and apiVersion, so these are put back."""
 
@@ -86,7 +95,7 @@ class Caches:
     config: OperatorConfig
     wake: Wake
     pods: Informer[Pod] = field(init=False)
-    pod_writes: OwnWrites[Pod, Pod] = field(init=False)
+    pod_writes: OwnWrites[Pod, LostCreate] = field(init=False)
     kinds: Mapping[str, tuple[Informer[Child], ...]] = field(init=False)
     decode_pod: Callable[[bytes | msgspec.Raw], Pod] = field(init=False, default=msgspec.json.Decoder(Pod).decode)
     _applied: dict[str, Child] = field(init=False, default_factory=dict)
@@ -127,14 +136,10 @@ class Caches:
             for informer in self.informers:
                 tasks.create_task(informer.run())
 
-    async def synced(self) -> None:
-        """Every cache has been filled once."""
+    async def filled(self, namespace: str | None) -> None:
+        """Wait until everything of a namespace that is served (None: of all) has been listed once."""
         for informer in self.informers:
-            await informer.synced.wait()
-
-    def filled(self, namespace: str) -> bool:
-        """Whether everything of this namespace has been listed once; another one may be closed to us (AD-08)."""
-        return all(informer.listed(namespace) for informer in self.informers)
+            await informer.listed(namespace)
 
     def children_of(self, cluster: RayCluster) -> tuple[dict[ChildKey, JsonObject], dict[ChildKey, JsonObject]]:
         """Own children, and objects of other owners under names that we would use."""

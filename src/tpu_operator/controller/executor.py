@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 
 from tpu_operator.api import names
-from tpu_operator.controller.caches import resource_of
+from tpu_operator.controller.caches import LostCreate, resource_of
 from tpu_operator.controller.clusters import Key
 from tpu_operator.controller.observer import pod_of
 from tpu_operator.controller.slow_start import SlowStart
@@ -64,6 +64,7 @@ class PodAnswerMeta(msgspec.Struct, rename="camel"):
 
     uid: str
     resource_version: str
+    deletion_timestamp: datetime | None = None
     owner_references: tuple[OwnerReference, ...] = ()
 
 
@@ -110,7 +111,7 @@ class _Execution:
         return Key(self.cluster.namespace, self.cluster.name)
 
     async def run(self, actions: tuple[Action, ...]) -> Outcomes:
-        """Deletes and everything else at the same time; services before the head, the head before the slices."""
+        """Deletes and everything else at the same time; the head beside the services, the slices after both."""
         async with asyncio.TaskGroup() as tasks:
             for action in actions:
                 if isinstance(action, DeleteHead | DeleteSlice | DeleteChild | StampPod | PatchFinalizers):
@@ -129,22 +130,20 @@ class _Execution:
 
     async def _creates(self, actions: Iterable[Action]) -> None:
         by_group: dict[str, list[CreateSlice]] = defaultdict(list)
-        heads: list[CreateHead] = []
+        heads: list[asyncio.Task[Outcome]] = []
         async with asyncio.TaskGroup() as tasks:
             for action in actions:
                 match action:
                     case Apply():
                         tasks.create_task(self._record(action, self._apply(action)))
                     case CreateHead():
-                        heads.append(action)
+                        heads.append(tasks.create_task(self._record(action, self._create_head(action))))
                     case CreateSlice():
                         by_group[action.group].append(action)
                     case _:
                         pass
-        for head in heads:
-            outcome = await self._record(head, self._create_head(head))
-            if outcome.result is not Result.DONE:
-                return  # workers without a head would only wait for it
+        if any(head.result().result is not Result.DONE for head in heads):
+            return  # workers without a head would only wait for it
         async with asyncio.TaskGroup() as tasks:
             for slices in by_group.values():
                 tasks.create_task(self._create_group(slices))
@@ -181,7 +180,7 @@ class _Execution:
             if not self.may_go_on():
                 return None
             outcome = await self._record(action, self._create_slice(action))
-            if outcome.result is Result.REFUSED:
+            if outcome.result in (Result.REFUSED, Result.UNSETTLED):
                 return None
             return outcome.result is Result.DONE
 
@@ -227,9 +226,9 @@ class _Execution:
             try:
                 answer = await self._settled_create(manifest)
             except AnswerLost:
-                self.executor.caches.pod_writes.unsettled(
-                    self.cluster.uid, self.cluster.namespace, _name(manifest), pod_of(manifest)
-                )
+                lost = LostCreate(pod_of(manifest), manifest, self.cluster.generation)
+                writes = self.executor.caches.pod_writes
+                writes.unsettled(self.cluster.uid, self.cluster.namespace, _name(manifest), lost)
                 raise
         pod = pod_of(
             manifest,
@@ -269,7 +268,10 @@ class _Execution:
         )
 
     async def _own(self, name: str) -> PodAnswer | None:
-        """The pod of that name if it is controlled by this very cluster; AnswerLost if that cannot be found out."""
+        """The pod of that name if this very cluster controls it and it is not on its way out (a fixed head name).
+
+        AnswerLost if that cannot be found out.
+        """
         try:
             pod = await self.executor.client.get(PODS, self.cluster.namespace, name, decode=_POD_ANSWER.decode)
         except Gone:
@@ -277,7 +279,7 @@ class _Execution:
         except ApiError as error:
             raise AnswerLost(error.message) from error
         owned = any(o.controller and o.uid == self.cluster.uid for o in pod.metadata.owner_references)
-        return pod if owned else None
+        return pod if owned and pod.metadata.deletion_timestamp is None else None
 
     # -- deletes -------------------------------------------------------------------------------------------------------
 

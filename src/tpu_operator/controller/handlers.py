@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 from tpu_operator.api import names
@@ -14,7 +15,7 @@ with without("pykube", "pykube.objects", "kubernetes.client", "kubernetes_asynci
     import kopf
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from tpu_operator.api.json import JsonObject
     from tpu_operator.controller.caches import Wake
@@ -46,6 +47,16 @@ def build_registry(
     return registry
 
 
+class Pauses:
+    """Seconds between kopf's tries of a request, without end.
+
+    After its own eight tries, a minute, the watcher of a namespace ends for good while the process lives on (KF-05).
+    """
+
+    def __iter__(self) -> Iterator[float]:
+        return chain((0.5, 1.0, 2.0, 4.0, 8.0), repeat(15.0))
+
+
 def build_settings(*, clusterwide: bool) -> kopf.OperatorSettings:
     """Settings of kopf without peering, postings, progress or finalizers; its scan of the cluster only where it may look."""
     settings = kopf.OperatorSettings()
@@ -53,6 +64,7 @@ def build_settings(*, clusterwide: bool) -> kopf.OperatorSettings:
     settings.peering.standalone = True
     settings.scanning.disabled = not clusterwide
     settings.watching.server_timeout = 290
+    settings.networking.error_backoffs = Pauses()
     settings.queueing.exit_timeout = 1.0
     settings.queueing.idle_timeout = 0.5  # its workers outlive a stop by that long
     settings.process.ultimate_exiting_timeout = 10.0

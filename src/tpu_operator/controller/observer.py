@@ -81,7 +81,7 @@ class Observer:
         for uid, deadline in writes.deleted.items():
             if (pod := pods.get(uid)) and not pod.terminating:
                 pods[uid] = _terminating(pod, deadline)
-        return (*pods.values(), *(unsettled.info for unsettled in writes.unsettled))
+        return (*pods.values(), *(unsettled.info.pod for unsettled in writes.unsettled))
 
     def _foreign_pods(self, cluster: RayCluster) -> Iterable[Pod]:
         for pod in self.caches.pods.by_index("cluster", f"{cluster.namespace}/{cluster.name}"):

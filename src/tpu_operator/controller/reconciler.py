@@ -19,12 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tpu_operator.api.raycluster import RayCluster
-    from tpu_operator.controller.caches import Caches
+    from tpu_operator.controller.caches import Caches, LostCreate
     from tpu_operator.controller.clusters import Clusters, Key
     from tpu_operator.controller.executor import Executor
     from tpu_operator.controller.observer import Observer
     from tpu_operator.controller.reporter import Reporter
     from tpu_operator.kube.client import Client
+    from tpu_operator.kube.consistency import Unsettled
     from tpu_operator.kube.queue import WorkQueue
     from tpu_operator.planning.outcome import Outcomes
     from tpu_operator.planning.plan import Plan
@@ -69,7 +70,7 @@ class Reconciler:
             return
         plan = make_plan(snapshot)
         thinking = perf_counter() - started
-        outcomes = await self.executor.execute(snapshot, plan, self.clusters.is_current)
+        outcomes = await self.executor.execute(snapshot, plan, self._may_go_on)
         uid = snapshot.cluster.uid
         again = None if plan.hold else await self.reporter.report(snapshot, plan, outcomes)
         memory = self.observer.memories.get(uid, Memory()).of_generation(snapshot.cluster.generation)
@@ -77,6 +78,10 @@ class Reconciler:
         _log_pass(snapshot, plan, outcomes, perf_counter() - started)
         self._rest_until[key] = self.clock() + REST * thinking
         self._come_again(key, plan, outcomes, again)
+
+    def _may_go_on(self, cluster: RayCluster) -> bool:
+        """The plan rests on the newest spec, and the process is not on its way out."""
+        return self.queue.is_open and self.clusters.is_current(cluster)
 
     def _come_again(self, key: Key, plan: Plan, outcomes: Outcomes, again: float | None) -> None:
         if outcomes.retry:
@@ -119,18 +124,21 @@ class Reconciler:
                 await self._list_anew(cluster)
                 return
             for unsettled in writes.overlay(cluster.uid).unsettled:
-                await self._look_for(cluster, unsettled.namespace, unsettled.name)
+                await self._look_for(cluster, unsettled)
         except ApiError as error:
             log.warning("cannot settle own writes", cluster=str(key), error=error.message)
         if writes.overlay(cluster.uid).unsettled:
             self.queue.add_after(key, UNSETTLED_AGAIN)
 
-    async def _look_for(self, cluster: RayCluster, namespace: str, name: str) -> None:
+    async def _look_for(self, cluster: RayCluster, lost: Unsettled[LostCreate]) -> None:
+        """GET it, and if it is not there, send it again under the same name: it can never be there twice."""
         try:
-            pod: Pod = await self.client.get(PODS, namespace, name, decode=self.caches.decode_pod)
+            pod: Pod = await self.client.get(PODS, lost.namespace, lost.name, decode=self.caches.decode_pod)
         except Gone:
-            return
-        self.caches.pod_writes.settled(cluster.uid, namespace, name)
+            if lost.info.generation != cluster.generation or cluster.metadata.deletion_timestamp is not None:
+                return  # perhaps it is not wanted any more
+            pod = await self.client.create(PODS, lost.namespace, lost.info.manifest, decode=self.caches.decode_pod)
+        self.caches.pod_writes.settled(cluster.uid, lost.namespace, lost.name)
         owner = pod.controller()
         if owner is not None and owner.uid == cluster.uid:
             self.caches.pod_writes.created(cluster.uid, pod)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
-FIRST_PAUSE: Final = 1.0
+FIRST_PAUSE: Final = 0.25
 LONGEST_PAUSE: Final = 60.0
 MOST_DOUBLINGS: Final = 16
 

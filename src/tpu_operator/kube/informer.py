@@ -89,7 +89,7 @@ class _Stream:
     version: str = ""
     """Where to go on watching; empty means that a list comes first."""
     uids: set[str] = field(default_factory=set)
-    listed: bool = False
+    listed: asyncio.Event = field(default_factory=asyncio.Event)
     open: bool = False
     """The last watch was let in."""
     moved: bool = False
@@ -160,14 +160,16 @@ class Informer(Generic[T]):
         """Tell whether this uid was seen to go; only the last 20,000 are remembered."""
         return self._store.recently_deleted(uid)
 
-    def listed(self, namespace: str) -> bool:
-        """Tell whether the objects of this namespace have been taken over once."""
-        return any(stream.listed for stream in self._streams if stream.namespace in (None, namespace))
+    async def listed(self, namespace: str | None) -> None:
+        """Wait until the objects of one of the namespaces (None: all of them) have been taken over once."""
+        for stream in self._streams:
+            if stream.namespace == namespace:
+                await stream.listed.wait()
 
     @property
     def healthy(self) -> bool:
         """Every namespace has been listed, and its last request was answered well."""
-        return all(stream.listed and stream.error is None for stream in self._streams)
+        return all(stream.listed.is_set() and stream.error is None for stream in self._streams)
 
     @property
     def last_error(self) -> str | None:
@@ -246,10 +248,10 @@ class Informer(Generic[T]):
             if not done % BREATH:
                 await asyncio.sleep(0)
         stream.version = listing.resource_version
-        stream.listed = True
+        stream.listed.set()
         if self._on_relist:
             self._on_relist(stream.namespace, version)
-        if all(other.listed for other in self._streams):
+        if all(other.listed.is_set() for other in self._streams):
             self.synced.set()
 
     async def _watch(self, stream: _Stream) -> None:

@@ -36,6 +36,11 @@ def volcano_pod_group_name(cluster: RayCluster) -> str:
     return f"ray-{job or cluster.name}-pg"
 
 
+def volcano_pod_group_names(cluster: RayCluster) -> tuple[str, ...]:
+    """The name, unless the PodGroup is a RayJob's."""
+    return () if creator(cluster) == RAY_JOB else (volcano_pod_group_name(cluster),)
+
+
 def volcano_pod_groups(cluster: RayCluster, config: OperatorConfig) -> tuple[JsonObject, ...]:
     """The PodGroup under Volcano. None for the cluster of a RayJob, which has its own, and none while suspended.
 
@@ -85,3 +90,8 @@ def plugins_pod_groups(cluster: RayCluster, config: OperatorConfig) -> tuple[Jso
         return ()
     manifest = owned(cluster, PLUGINS_VERSION, KIND, cluster.name, labels={names.CLUSTER: cluster.name})
     return ({**manifest, "spec": Gang.of(cluster).spec()},)
+
+
+def plugins_pod_group_names(cluster: RayCluster) -> tuple[str, ...]:
+    """The cluster's own name."""
+    return (cluster.name,)

@@ -7,6 +7,14 @@ from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from tpu_operator.api import names
+from tpu_operator.resources.pod_groups import (
+    PLUGINS_VERSION,
+    VOLCANO_VERSION,
+    plugins_pod_group_names,
+    plugins_pod_groups,
+    volcano_pod_group_names,
+    volcano_pod_groups,
+)
 from tpu_operator.resources.rbac import RBAC_VERSION, rbac_name, role_bindings, roles, service_accounts
 from tpu_operator.resources.services import service_names, services
 
@@ -19,6 +27,7 @@ if TYPE_CHECKING:
 
 Build: TypeAlias = "Callable[[RayCluster, OperatorConfig], tuple[JsonObject, ...]]"
 PossibleNames: TypeAlias = "Callable[[RayCluster], tuple[str, ...]]"
+When: TypeAlias = "Callable[[OperatorConfig], bool]"
 
 _READ: Final = ("get", "list", "watch")
 _APPLY: Final = ("create", "patch", "delete")
@@ -45,6 +54,10 @@ class ChildKey(NamedTuple):
     name: str
 
 
+def _always(_: OperatorConfig) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class ChildKind:
     """A kind of child.
@@ -52,7 +65,7 @@ class ChildKind:
     `build` makes the objects that should be there, `possible_names` gives every name that `build` could use for that
     cluster whatever is switched on, by which objects of a feature that was turned off are found. `selectors` are label
     selectors, each for a watch of its own, which together see all children of the kind. `verbs` is what the operator
-    needs to do with the kind.
+    needs to do with the kind. `when` tells from the configuration whether there is anything to do with the kind at all.
     """
 
     kind: str
@@ -64,6 +77,7 @@ class ChildKind:
     stage: Stage = Stage.BEFORE_PODS
     update: Update = Update.APPLY
     verbs: tuple[str, ...] = (*_READ, *_APPLY)
+    when: When = _always
 
     @property
     def api_group(self) -> str:
@@ -102,13 +116,39 @@ CHILD_KINDS: Final[tuple[ChildKind, ...]] = (
     ),
 )
 
+# Kinds of APIs that not every Kubernetes serves; each for a configuration of its own, so at most one of a name at a time.
+OPTIONAL_KINDS: Final[tuple[ChildKind, ...]] = (
+    ChildKind(
+        kind="PodGroup",
+        api_version=VOLCANO_VERSION,
+        plural="podgroups",
+        build=volcano_pod_groups,
+        possible_names=volcano_pod_group_names,
+        when=lambda config: config.batch_scheduler == "volcano",
+    ),
+    ChildKind(
+        kind="PodGroup",
+        api_version=PLUGINS_VERSION,
+        plural="podgroups",
+        build=plugins_pod_groups,
+        possible_names=plugins_pod_group_names,
+        when=lambda config: config.batch_scheduler == "scheduler-plugins",
+    ),
+)
+
+
+def child_kinds(config: OperatorConfig) -> tuple[ChildKind, ...]:
+    """The kinds that this configuration has anything to do with."""
+    return tuple(kind for kind in (*CHILD_KINDS, *OPTIONAL_KINDS) if kind.when(config))
+
 
 def desired_children(cluster: RayCluster, config: OperatorConfig) -> tuple[JsonObject, ...]:
     """Every child but pods that the cluster should have, in order of the stages."""
-    kinds = sorted(CHILD_KINDS, key=lambda kind: kind.stage)
+    kinds = sorted(child_kinds(config), key=lambda kind: kind.stage)
     return tuple(manifest for kind in kinds for manifest in kind.build(cluster, config))
 
 
-def possible_children(cluster: RayCluster) -> frozenset[ChildKey]:
-    """Every child but pods that the cluster could have, whatever is switched on now."""
-    return frozenset(ChildKey(kind.kind, name) for kind in CHILD_KINDS for name in kind.possible_names(cluster))
+def possible_children(cluster: RayCluster, config: OperatorConfig | None = None) -> frozenset[ChildKey]:
+    """Every child but pods that the cluster could have, whatever is switched on now; optional kinds only with `config`."""
+    kinds = CHILD_KINDS if config is None else child_kinds(config)
+    return frozenset(ChildKey(kind.kind, name) for kind in kinds for name in kind.possible_names(cluster))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tpu_operator.errors import InvalidInput
-from tpu_operator.tpu.finding import Finding, error
+from tpu_operator.tpu.finding import About, Finding, error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -184,6 +184,7 @@ def hostname_fault(group: str, replicas: int, hosts: int) -> Finding | None:
         return None
     usable = _usable_name(group, room)
     return error(
+        About.NAME,
         f"worker group name {group!r} cannot stand in the hostname {longest!r} ({len(longest)} characters)",
         expected=f"at most {room} lower-case letters, digits and dashes, a letter or digit first",
         got=f"{len(group)} characters",

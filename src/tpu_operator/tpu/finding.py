@@ -15,11 +15,22 @@ class Severity(StrEnum):
     WARNING = "warning"
 
 
+class About(StrEnum):
+    """What of a worker group is at fault, so that whoever shows the finding can point at the field."""
+
+    ACCELERATOR = "accelerator"
+    TOPOLOGY = "topology"
+    CHIPS = "chips"
+    HOSTS = "hosts"
+    NAME = "name"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One fault: `message` in one line, what was `expected` and what was `got`, and how to `fix` it."""
 
     severity: Severity
+    about: About
     message: str
     expected: str
     got: str
@@ -30,11 +41,11 @@ class Finding:
         return f"{self.message}; {self.fix}"
 
 
-def error(message: str, *, expected: str, got: str, fix: str) -> Finding:
+def error(about: About, message: str, *, expected: str, got: str, fix: str) -> Finding:
     """Make a finding that cannot work."""
-    return Finding(Severity.ERROR, message, expected, got, fix)
+    return Finding(Severity.ERROR, about, message, expected, got, fix)
 
 
-def warning(message: str, *, expected: str, got: str, fix: str) -> Finding:
+def warning(about: About, message: str, *, expected: str, got: str, fix: str) -> Finding:
     """Make a finding that may work, but that a person should look at."""
-    return Finding(Severity.WARNING, message, expected, got, fix)
+    return Finding(Severity.WARNING, about, message, expected, got, fix)

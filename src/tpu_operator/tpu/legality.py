@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpu_operator.tpu import gke
-from tpu_operator.tpu.finding import error, warning
+from tpu_operator.tpu.finding import About, error, warning
 from tpu_operator.tpu.generations import CUBE_SIDE, is_ascending
 from tpu_operator.tpu.topology import Topology
 
@@ -20,6 +20,7 @@ def topology_fault(generation: Generation, topology: Topology) -> Finding | None
         return None
     legal = generation.legal_topologies()
     return error(
+        About.TOPOLOGY,
         f"{generation} has no topology {topology}: {_reason(generation, topology)}",
         expected=legal,
         got=str(topology),
@@ -54,6 +55,7 @@ def chips_fault(generation: Generation, topology: Topology, chips: int) -> Findi
         return None
     legal = " or ".join(str(size) for size in sorted(sizes))
     return error(
+        About.CHIPS,
         f"hosts of {generation} {topology} have {legal} chips, not {chips}",
         expected=legal,
         got=str(chips),
@@ -65,6 +67,7 @@ def generation_warning(generation: Generation, topology: Topology | None) -> Fin
     """Say that the answer rests on the general rule, because the table does not hold this accelerator or topology."""
     if not generation.accelerator:
         return warning(
+            About.ACCELERATOR,
             f"node selector {gke.ACCELERATOR} is missing: the shape is computed by the general rule",
             expected="a TPU accelerator",
             got="nothing",
@@ -75,6 +78,7 @@ def generation_warning(generation: Generation, topology: Topology | None) -> Fin
         return None
     what = f"topology {topology} of {generation}" if generation.known else f"accelerator {generation.accelerator!r}"
     return warning(
+        About.TOPOLOGY if generation.known else About.ACCELERATOR,
         f"{what} is not in the table: the shape is computed by the general rule",
         expected=generation.legal_topologies() if generation.known else "a known accelerator",
         got=str(topology) if generation.known else generation.accelerator,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tpu_operator.errors import InvalidInput
 from tpu_operator.tpu import gke
-from tpu_operator.tpu.finding import Finding, Severity, error
+from tpu_operator.tpu.finding import About, Finding, Severity, error
 from tpu_operator.tpu.generations import HOST_SIZES, Generation, find_generation
 from tpu_operator.tpu.legality import chips_fault, generation_warning, topology_fault
 from tpu_operator.tpu.topology import Topology, parse_topology
@@ -16,7 +16,16 @@ from tpu_operator.tpu.topology import Topology, parse_topology
 if TYPE_CHECKING:
     from tpu_operator.tpu.generations import GenerationTable
 
-__all__ = ["Finding", "IllegalSlice", "Severity", "SliceShape", "check_chip_request", "check_slice", "slice_shape"]
+__all__ = [
+    "About",
+    "Finding",
+    "IllegalSlice",
+    "Severity",
+    "SliceShape",
+    "check_chip_request",
+    "check_slice",
+    "slice_shape",
+]
 
 Axes = tuple[int, int, int]
 
@@ -132,6 +141,7 @@ def _divide(whole: Axes, part: Axes) -> Axes:
 def _uneven(chips: int, containers: int) -> Finding:
     legal = ", ".join(str(count) for count in sorted(chips // size for size in HOST_SIZES if chips % size == 0))
     return error(
+        About.CHIPS,
         f"{chips} chips of a host cannot be shared by {containers} TPU containers",
         expected=legal,
         got=str(containers),
@@ -195,6 +205,7 @@ def check_chip_request(request: int | None, limit: int | None) -> list[Finding]:
     got = f"request {request}, limit {'none' if limit is None else limit}"
     return [
         error(
+            About.CHIPS,
             f"request and limit of {gke.RESOURCE} differ: {got}",
             expected=f"request {request}, limit {request}",
             got=got,
@@ -205,6 +216,7 @@ def check_chip_request(request: int | None, limit: int | None) -> list[Finding]:
 
 def _bad_topology(topology: str, message: str) -> Finding:
     return error(
+        About.TOPOLOGY,
         message,
         expected="2 or 3 positive whole numbers joined by 'x'",
         got=topology or "nothing",
@@ -216,6 +228,7 @@ def _no_chips(chips: int | None) -> Finding | None:
     if chips is None or chips > 0:
         return None
     return error(
+        About.CHIPS,
         f"a host requests {chips} chips",
         expected="1 or more",
         got=str(chips),
@@ -233,6 +246,7 @@ def _host_fault(generation: Generation, topology: Topology, chips: int | None, h
         return None
     got = "absent" if hosts is None else str(hosts)
     return error(
+        About.HOSTS,
         f"{generation} {topology} with {size} chips per host has {expected} hosts, numOfHosts is {got}",
         expected=str(expected),
         got=got,

@@ -9,8 +9,10 @@ import pytest
 from some_cluster import cluster, group, head_of, template, worker_of
 
 from tpu_operator.config import OperatorConfig
+from tpu_operator.planning.children import child_key
 from tpu_operator.planning.validation.batch_scheduler import kai_queue, network_tier
 from tpu_operator.resources.pod_groups import plugins_pod_groups, volcano_pod_groups
+from tpu_operator.resources.registry import child_kinds, desired_children, possible_children
 
 GANG = "ray.io/gang-scheduling-enabled"
 TASK_GROUPS = "yunikorn.apache.org/task-groups"
@@ -224,3 +226,25 @@ def test_a_missing_queue_of_kai_is_told():
     assert [notice.key for notice in kai_queue(a_cluster(), config("kai-scheduler"))] == ["kai-queue"]
     assert not list(kai_queue(a_cluster(labels={"kai.scheduler/queue": "q"}), config("kai-scheduler")))
     assert not list(kai_queue(a_cluster(), OperatorConfig()))
+
+
+# -- registry ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "api"),
+    [
+        ("", None),
+        ("volcano", "scheduling.volcano.sh/v1beta1"),
+        ("yunikorn", None),
+        ("scheduler-plugins", "scheduling.x-k8s.io/v1alpha1"),
+        ("kai-scheduler", None),
+    ],
+)
+def test_only_the_chosen_schedulers_api_is_dealt_with(scheduler, api):
+    kinds = [kind.api_version for kind in child_kinds(config(scheduler)) if kind.kind == "PodGroup"]
+    assert kinds == ([api] if api else [])
+    made = a_cluster(slices(), labels={GANG: "true"})
+    wanted = {child_key(m) for m in desired_children(made, config(scheduler)) if m["kind"] == "PodGroup"}
+    assert len(wanted) == len(kinds)
+    assert wanted == {key for key in possible_children(made, config(scheduler)) if key.kind == "PodGroup"}

@@ -16,6 +16,7 @@ from tpu_operator.planning.validation import (
     network_policy,
     node_groups,
     tls,
+    tpu,
     worker_groups,
 )
 from tpu_operator.planning.validation.mistake import SPEC_REASON
@@ -37,6 +38,9 @@ CHECKS: Final[tuple[Check, ...]] = (
     worker_groups.group_names_not_reserved,
     worker_groups.group_names_usable,
     worker_groups.replica_bounds,
+    tpu.slices_fit,
+    tpu.chip_requests_equal_limits,
+    tpu.hosts_can_be_named,
     autoscaling.group_idle_timeout,
     autoscaling.group_priority,
     fault_tolerance.annotation_and_options,
@@ -89,4 +93,4 @@ def _covered(field: str, unreadable: tuple[str, ...]) -> bool:
 
 def warnings(cluster: RayCluster, config: OperatorConfig) -> tuple[Notice, ...]:
     """What will work, but perhaps not as meant."""
-    return tuple(autoscaling.restart_policy_v1(cluster, config))
+    return (*autoscaling.restart_policy_v1(cluster, config), *tpu.doubts(cluster, config))

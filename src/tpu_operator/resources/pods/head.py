@@ -17,6 +17,8 @@ from tpu_operator.resources.pods import (
     metadata,
     ports,
     probes,
+    tpu_identity,
+    tpu_shape,
     volumes,
 )
 from tpu_operator.resources.pods.draft import Draft, RayNode, Step
@@ -45,6 +47,8 @@ PIPELINE: Final[tuple[Step, ...]] = (
     environment.init_addresses,
     command.start_ray,
     environment.ray_environment,
+    tpu_identity.head_identity,
+    tpu_shape.tell_shape,
     probes.health,
 )
 

@@ -67,15 +67,15 @@ def own_labels(node: RayNode, draft: Draft) -> None:
     }
 
 
-def place_labels(place: Place) -> JsonObject:
-    """Labels that tell one worker of a group from another; a single host needs its replica's index only."""
-    if place.hosts == 1:
-        return {names.REPLICA_INDEX: str(place.index)}
-    return {
-        names.REPLICA_NAME: place.slice_name,
-        names.REPLICA_INDEX: str(place.index),
-        names.HOST_INDEX: str(place.host),
-    }
+def slice_labels(place: Place) -> JsonObject:
+    """Labels that tell one slice of a group from another; a single host needs its replica's index only."""
+    index: JsonObject = {names.REPLICA_INDEX: str(place.index)}
+    return index if place.hosts == 1 else {names.REPLICA_NAME: place.slice_name, **index}
+
+
+def host_labels(place: Place) -> JsonObject:
+    """Labels that tell one host of a slice from another."""
+    return {} if place.hosts == 1 else {names.HOST_INDEX: str(place.host)}
 
 
 def own_annotations(node: RayNode, draft: Draft) -> None:

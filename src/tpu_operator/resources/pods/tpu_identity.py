@@ -1,27 +1,31 @@
-"""Which host of which slice a TPU pod is: hostname, and the environment that libtpu, JAX and Ray read.
+"""Which host of which slice a pod is: hostname, legacy labels, and the environment that libtpu, JAX and Ray read.
 
 Source of names and values: GKE's TPU webhook for KubeRay, which this replaces; where it runs too, it finds everything
 set. Each name occurs once. The user's value stays, unless it is empty or a default of a single host that cannot be
-true on a slice of several (`localhost`, worker 0).
+true on a slice of several (`localhost`, worker 0). Hosts of slices without chips get their hostname only.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, cast
 
 from tpu_operator.api import names
+from tpu_operator.api.labels_syntax import LABEL_LENGTH
 from tpu_operator.errors import InvalidInput
-from tpu_operator.resources.pods.ray_resources import amount
+from tpu_operator.resources.pods import tpu_nodes
+from tpu_operator.resources.pods.place import Place
+from tpu_operator.resources.pods.tpu_nodes import chips
 from tpu_operator.resources.pods.variables import literal, value_of
-from tpu_operator.resources.tree import listed, mapping, objects
-from tpu_operator.tpu import gke
+from tpu_operator.resources.tree import inner, listed, objects
+from tpu_operator.resources.wanted import wanted_slices
 from tpu_operator.tpu.environment import (
+    MAX_HOSTNAME,
     Multislice,
     WorkerPlace,
     coordinator_address,
     hostname,
+    hostname_fault,
     worker_environment,
 )
 from tpu_operator.tpu.generations import find_generation
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
 
     from tpu_operator.api.json import JsonObject
     from tpu_operator.api.raycluster import RayCluster, WorkerGroupSpec
-    from tpu_operator.resources.pods.place import Place
+    from tpu_operator.resources.pods.draft import Draft, RayNode
 
 WORKER_ID: Final = "TPU_WORKER_ID"
 _NUM_SLICES: Final = "MEGASCALE_NUM_SLICES"
@@ -49,8 +53,42 @@ class Container:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerId:
+    """Where a TPU_WORKER_ID stands that differs from host to host: `entry` of the environment of `container`."""
+
+    container: int
+    entry: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class SliceIdentity:
+    """The spec that the hosts of a slice have in common. `service` is empty if they have no hostnames."""
+
+    spec: JsonObject
+    group: str
+    index: int
+    service: str
+    processes: int
+    worker_ids: tuple[WorkerId, ...]
+
+    def of_host(self, host: int) -> JsonObject:
+        """The spec of one host. Only the lists on the way to what differs are copied."""
+        containers = list(cast("list[JsonObject]", self.spec["containers"]))
+        for at in self.worker_ids:
+            found = containers[at.container]
+            env = list(cast("list[JsonObject]", found["env"]))
+            env[at.entry] = literal(WORKER_ID, str(host * self.processes + at.number))
+            containers[at.container] = {**found, "env": listed(env)}
+        spec: JsonObject = {**self.spec, "containers": listed(containers)}
+        if self.service:
+            spec["hostname"], spec["subdomain"] = hostname(self.group, self.index, host), self.service
+        return spec
+
+
+@dataclass(frozen=True, slots=True)
 class TpuIdentity:
-    """How the pods of a TPU group are told who they are.
+    """How the pods of a group are told who they are.
 
     `service` is the headless service, empty if the hosts need no names; `slices` is MEGASCALE_NUM_SLICES, 0 if not given.
     """
@@ -63,36 +101,60 @@ class TpuIdentity:
 
     @classmethod
     def of(cls, cluster: RayCluster, group: WorkerGroupSpec, spec: JsonObject) -> TpuIdentity | None:
-        """Identity for a group's pods of that spec; None if no container asks for chips."""
+        """Identity for a group's pods of that spec; None if they have no chips and need, or can have, no names."""
         containers = tuple(_tpu_containers(objects(spec.get("containers"))))
-        if not containers:
+        named = needs_host_names(group) if containers else _may_be_named(group, spec)
+        if not containers and not named:
             return None
-        accelerator = str(mapping(spec.get("nodeSelector")).get(gke.ACCELERATOR) or "")
         return cls(
             group=group.group_name,
-            service=names.headless_service(cluster.name) if needs_host_names(group) else "",
+            service=names.headless_service(cluster.name) if named else "",
             containers=containers,
-            process_addresses=find_generation(accelerator).process_addresses,
+            process_addresses=find_generation(tpu_nodes.accelerator(spec) or "").process_addresses,
             slices=slices_of(group),
         )
 
-    def given_to(self, spec: JsonObject, place: Place) -> JsonObject:
-        """The spec for one host. Only the lists on the way to what differs are copied."""
-        containers = cast("list[JsonObject]", list(cast("list[JsonObject]", spec["containers"])))
-        environments = self._environments(place)
-        for at, (container, wanted) in enumerate(zip(self.containers, environments, strict=True)):
-            found = containers[container.position]
-            env = cast("list[JsonObject]", found.get("env") or [])
-            worker_id = literal(WORKER_ID, str(place.host * len(self.containers) + at))
-            merged = _merged(env, container.positions, wanted, worker_id, multi_host=place.hosts > 1)
-            containers[container.position] = {**found, "env": listed(merged)}
-        named: JsonObject = {}
-        if self.service:
-            named = {"hostname": hostname(self.group, place.index, place.host), "subdomain": self.service}
-        return {**spec, **named, "containers": listed(containers)}
+    @classmethod
+    def of_head(cls, spec: JsonObject) -> TpuIdentity | None:
+        """A head with chips is a slice of one host, apart from all groups (MH-25); None if it has none."""
+        containers = tuple(_tpu_containers(objects(spec.get("containers"))))
+        return cls(names.HEAD_GROUP, "", containers, process_addresses=False, slices=0) if containers else None
 
-    def _environments(self, place: Place) -> tuple[Entries, ...]:
-        """Variables of each TPU container that all hosts of the slice have in common, in order."""
+    def labels(self, place: Place) -> JsonObject:
+        """What Ray's autoscaler v1 and GKE's webhook look for. Slices without chips never had them.
+
+        A single host gets the index of its host too: without it the webhook would count pods to find one.
+        """
+        if not self.containers:
+            return {}
+        legacy = f"{self.group}-{place.index}"
+        found: JsonObject = {names.LEGACY_REPLICA_INDEX: legacy} if len(legacy) <= LABEL_LENGTH else {}
+        return {**found, names.HOST_INDEX: "0"} if place.hosts == 1 else found
+
+    def of_slice(self, spec: JsonObject, place: Place) -> SliceIdentity:
+        """What the slice of that place adds to the group's spec. Which of its hosts the place is does not matter."""
+        containers = list(cast("list[JsonObject]", spec["containers"]))
+        ids = []
+        for number, (container, wanted) in enumerate(zip(self.containers, self._environments(place), strict=True)):
+            found = containers[container.position]
+            env = _merged(found, container.positions, wanted, multi_host=place.hosts > 1)
+            containers[container.position] = {**found, "env": listed(env)}
+            ids += [WorkerId(container.position, at, number) for at, entry in enumerate(env) if entry is _WORKER_ID]
+        # Only slices without chips can be too long here: validation sees to the others.
+        fits = len(hostname(self.group, place.index, place.hosts - 1)) <= MAX_HOSTNAME
+        return SliceIdentity(
+            spec={**spec, "containers": listed(containers)},
+            group=self.group,
+            index=place.index,
+            service=self.service if fits else "",
+            processes=len(self.containers),
+            worker_ids=tuple(ids),
+        )
+
+    def _environments(self, place: Place) -> Iterable[Entries]:
+        """Variables of each TPU container of the slice, in order; a marker stands for what differs from host to host."""
+        if not self.containers:
+            return ()
         first = WorkerPlace(
             self.group,
             place.index,
@@ -102,12 +164,34 @@ class TpuIdentity:
             containers=len(self.containers),
             process_addresses=self.process_addresses,
         )
-        return _slice_environments(first, self.slices)
+        environments = worker_environment(first, multislice=_multislice(first, self.slices))
+        return (
+            tuple(_WORKER_ID if e.name == WORKER_ID else cast("JsonObject", e.manifest()) for e in entries)
+            for entries in environments
+        )
+
+
+_WORKER_ID: Final = literal(WORKER_ID, "")
+"""Stands for the TPU_WORKER_ID of a host until it is known which."""
+
+
+def head_identity(node: RayNode, draft: Draft) -> None:
+    """Identity of a head with chips."""
+    if identity := TpuIdentity.of_head(draft.spec):
+        inner(draft.metadata, "labels")[names.LEGACY_REPLICA_INDEX] = f"{node.group_name}-0"
+        draft.spec = identity.of_slice(draft.spec, Place(node.group_name, 0, 0, 1)).of_host(0)
 
 
 def needs_host_names(group: WorkerGroupSpec) -> bool:
     """Whether hosts must find each other by name: those of one slice, or of several slices that work as one job."""
     return group.hosts > 1 or slices_of(group) > 0
+
+
+def _may_be_named(group: WorkerGroupSpec, spec: JsonObject) -> bool:
+    """Nobody has to know hosts without chips by name: the user's names stay, and any name of a group is legal."""
+    if group.hosts == 1 or spec.get("hostname") or spec.get("subdomain"):
+        return False
+    return hostname_fault(group.group_name, wanted_slices(group), group.hosts) is None
 
 
 def slices_of(group: WorkerGroupSpec) -> int:
@@ -120,25 +204,11 @@ def slices_of(group: WorkerGroupSpec) -> int:
     return 0
 
 
-def chips(container: JsonObject) -> int:
-    """Chips that a container asks for: its limit, else its request."""
-    resources = mapping(container.get("resources"))
-    limit = amount(mapping(resources.get("limits")).get(gke.RESOURCE))
-    return (limit or amount(mapping(resources.get("requests")).get(gke.RESOURCE))).ceil_int()
-
-
 def _tpu_containers(containers: list[JsonObject]) -> Iterable[Container]:
     for position, container in enumerate(containers):
         if chips(container):
             env = objects(container.get("env"))
             yield Container(position, {entry.get("name"): at for at, entry in enumerate(env)})
-
-
-@lru_cache(maxsize=256)
-def _slice_environments(first: WorkerPlace, slices: int) -> tuple[Entries, ...]:
-    """Of the first host; the others of the slice differ in TPU_WORKER_ID only, so this is done once a slice."""
-    environments = worker_environment(first, multislice=_multislice(first, slices))
-    return tuple(tuple(cast("JsonObject", entry.manifest()) for entry in env) for env in environments)
 
 
 def _multislice(place: WorkerPlace, slices: int) -> Multislice | None:
@@ -153,16 +223,15 @@ def _multislice(place: WorkerPlace, slices: int) -> Multislice | None:
 
 
 def _merged(
-    env: list[JsonObject], positions: dict[object, int], wanted: Entries, worker_id: JsonObject, *, multi_host: bool
+    container: JsonObject, positions: dict[object, int], wanted: Entries, *, multi_host: bool
 ) -> list[JsonObject]:
-    merged = list(env)
+    merged = list(cast("list[JsonObject]", container.get("env") or []))
     for entry in wanted:
-        mine = worker_id if entry["name"] == WORKER_ID else entry
         at = positions.get(entry["name"])
         if at is None:
-            merged.append(mine)
+            merged.append(entry)
         elif _is_unset(merged[at], multi_host=multi_host):
-            merged[at] = mine
+            merged[at] = entry
     return merged
 
 

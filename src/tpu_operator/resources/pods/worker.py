@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tpu_operator.api import names
@@ -19,11 +19,13 @@ from tpu_operator.resources.pods import (
     metadata,
     ports,
     probes,
+    tpu_shape,
     volumes,
 )
 from tpu_operator.resources.pods.draft import Draft, RayNode, Step
 from tpu_operator.resources.pods.ray_start import worker_params
-from tpu_operator.resources.pods.tpu_identity import TpuIdentity
+from tpu_operator.resources.pods.slice_placement import SlicePlacement
+from tpu_operator.resources.pods.tpu_identity import SliceIdentity, TpuIdentity
 from tpu_operator.resources.tree import mapping
 
 if TYPE_CHECKING:
@@ -48,8 +50,26 @@ PIPELINE: Final[tuple[Step, ...]] = (
     environment.init_addresses,
     command.start_ray,
     environment.ray_environment,
+    tpu_shape.tell_shape,
     probes.health,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SliceBlueprint:
+    """What the pods of one slice have in common."""
+
+    metadata: JsonObject
+    labels: JsonObject
+    spec: JsonObject
+    identity: SliceIdentity | None
+
+    def pod(self, place: Place, name: str) -> JsonObject:
+        """The pod called `name` at `place`: only what differs from host to host is made anew."""
+        labels = {**self.labels, **metadata.host_labels(place)}
+        own: JsonObject = {**self.metadata, "name": name, "labels": labels}
+        spec = self.spec if self.identity is None else self.identity.of_host(place.host)
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": spec}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +80,11 @@ class WorkerBlueprint:
     """
 
     metadata: JsonObject
-    labels: JsonObject
-    annotations: JsonObject
     spec: JsonObject
     identity: TpuIdentity | None
+    placement: SlicePlacement | None
+    slices: dict[tuple[str, int, int], SliceBlueprint] = field(default_factory=dict, compare=False, repr=False)
+    """Slices of which a pod has been asked for."""
 
     @classmethod
     def of(cls, cluster: RayCluster, group: WorkerGroupSpec, config: OperatorConfig) -> WorkerBlueprint:
@@ -83,17 +104,29 @@ class WorkerBlueprint:
             step(node, draft)
         return cls(
             metadata=draft.metadata,
-            labels=mapping(draft.metadata.get("labels")),
-            annotations=mapping(draft.metadata.get("annotations")),
             spec=draft.spec,
             identity=TpuIdentity.of(cluster, group, draft.spec),
+            placement=SlicePlacement.of(cluster, group, draft.spec, config),
         )
 
     def pod(self, place: Place, name: str) -> JsonObject:
-        """The pod called `name` at `place`: only what differs from host to host is made anew."""
-        labels = {**self.labels, **metadata.place_labels(place)}
-        own: JsonObject = {**self.metadata, "name": name, "labels": labels}
+        """The pod called `name` at `place`: what differs from slice to slice is made once for each slice."""
+        key = (place.slice_name, place.index, place.hosts)
+        made = self.slices.get(key)
+        if made is None:
+            made = self.slices[key] = self._of_slice(place)
+        return made.pod(place, name)
+
+    def _of_slice(self, place: Place) -> SliceBlueprint:
+        own, spec = self.metadata, self.spec
+        labels = {**mapping(own.get("labels")), **metadata.slice_labels(place)}
         if place.hosts > 1:
-            own["annotations"] = {**self.annotations, names.NUM_OF_HOSTS: str(place.hosts)}
-        spec = self.spec if self.identity is None else self.identity.given_to(self.spec, place)
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": own, "spec": spec}
+            own = {**own, "annotations": {**mapping(own.get("annotations")), names.NUM_OF_HOSTS: str(place.hosts)}}
+        if self.placement:
+            labels[names.SLICE] = self.placement.slice_label(place.slice_name)
+            spec = self.placement.given_to(spec, place.slice_name)
+        identity = None
+        if self.identity:
+            labels |= self.identity.labels(place)
+            identity = self.identity.of_slice(spec, place)
+        return SliceBlueprint(own, labels, spec, identity)
