@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install test test-unit test-apiserver check format demo bench crd lock build clean
+.PHONY: help install test test-unit test-apiserver check format demo bench generate lock build clean
 
 help:  ## Show what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -38,6 +38,7 @@ check: $(READY)  ## Lint, types, layers, generated files
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/generate_crd.py --check
+	$(BIN)/python scripts/generate_docs.py --check
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff format .
@@ -51,8 +52,9 @@ bench: $(READY)  ## Measure the operator (OPERATOR='CMD' for another one)
 	$(BIN)/python -m devcluster build etcd kube-apiserver kubectl
 	$(BIN)/python -m bench $(if $(OPERATOR),--operator '$(OPERATOR)')
 
-crd: $(READY)  ## Generate crds/ from the models
+generate: $(READY)  ## Generate crds/ and the reference pages from the code
 	$(BIN)/python scripts/generate_crd.py
+	$(BIN)/python scripts/generate_docs.py
 
 lock: $(READY)  ## Pin the requirements anew, with hashes
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url -q -o requirements/runtime.txt --custom-compile-command "make lock"

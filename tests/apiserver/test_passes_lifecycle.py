@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from proxy import Proxy, watches, writes
+from proxy import Proxy, everything, watches, writes
 
 from bed import Bed, bed, group, label, raycluster, workers
 from devcluster.options import Options
@@ -73,8 +73,6 @@ async def test_the_program_serves_and_stops_at_once_when_it_is_told_to(
 
 async def test_the_program_stops_at_once_before_it_has_begun(user: Bed, proxy: Proxy, tmp_path: Path) -> None:
     """SIGTERM while the API server cannot be reached."""
-    from proxy import everything
-
     proxy.cut(everything, times=10**6)
     kubeconfig = proxy.write_kubeconfig(tmp_path / "kubeconfig")
     async with program(kubeconfig, tmp_path / "log", "run", "--namespace", user.namespace) as process:
@@ -144,6 +142,7 @@ async def test_an_operator_whose_requests_hang_stops_all_the_same(
 
 
 async def test_an_operator_whose_watches_are_dead_stops_all_the_same(proxied: Bed, proxy: Proxy) -> None:
+    await proxy.until(lambda: any(watches("rayclusters")(stream.seen) for stream in proxy.streams))
     proxy.hold_events(watches("pods"))
     proxy.hold_events(watches("rayclusters"))
     await proxied.stop(seconds=5)

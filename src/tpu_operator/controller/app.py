@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import platform
 import random
+import signal
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from tpu_operator.controller.node_plugin import with_known_platform
 from tpu_operator.controller.observer import Observer
 from tpu_operator.controller.reconciler import Reconciler
 from tpu_operator.controller.reporter import Reporter
-from tpu_operator.errors import ApiError
+from tpu_operator.errors import ApiError, Gone
 from tpu_operator.kube.client import Client
 from tpu_operator.kube.credentials import load_credentials
 from tpu_operator.kube.events import EventSink
@@ -37,6 +38,9 @@ log = structlog.get_logger()
 
 STOP_GRACE = 5.0
 """Seconds that passes under way get to end when the process is told to stop."""
+
+LOOK_AGAIN = 1.0
+"""Seconds between two looks whether RayClusters are served."""
 
 LIST_AGAIN = 2.0
 """Seconds between two tries of the first list of RayClusters, as long as the CRD or the rights are missing."""
@@ -106,17 +110,50 @@ class App:
             await self._wind_up()
 
         try:
-            await kopf.operator(
-                registry=build_registry(self.clusters, self.queue.add, self.credentials, wind_up),
-                settings=build_settings(clusterwide=clusterwide),
-                clusterwide=clusterwide,
-                namespaces=self.config.namespaces,
-                standalone=True,
-                stop_flag=stop,
-            )
+            if await self._served(stop):
+                await kopf.operator(
+                    registry=build_registry(self.clusters, self.queue.add, self.credentials, wind_up),
+                    settings=build_settings(clusterwide=clusterwide),
+                    clusterwide=clusterwide,
+                    namespaces=self.config.namespaces,
+                    standalone=True,
+                    stop_flag=stop,
+                )
         finally:
             await self._wind_up()
             log.info("stopped")
+
+    async def _served(self, stop: asyncio.Event) -> bool:
+        """Wait until RayClusters are served: kopf looks for them at its start and, in namespaces, never again (KF-29).
+
+        False if the process is to stop before that.
+        """
+        waits = {asyncio.create_task(self._until_served()), asyncio.create_task(stop.wait())}
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+        return not stop.is_set()
+
+    async def _until_served(self) -> None:
+        complaint = ""
+        while (missing := await self._missing()) is not None:
+            if missing != complaint:
+                log.warning("waiting for the API", error=missing)
+            complaint = missing
+            await asyncio.sleep(LOOK_AGAIN)
+
+    async def _missing(self) -> str | None:
+        """Why RayClusters cannot be served yet. Everybody may ask an API server what it serves."""
+        try:
+            served = await self.client.raw("GET", f"/apis/{names.GROUP}/{names.VERSION}")
+        except Gone:
+            return f"{names.PLURAL}.{names.GROUP} are not known: install the CRD (`tpu-operator crd`)"
+        except ApiError as error:
+            return error.message
+        return None if f'"{names.PLURAL}"'.encode() in served else f"{names.API_VERSION} has no {names.PLURAL}"
 
     def _spawn(self) -> None:
         works = {"caches": self.caches.run(), "events": self.events.run()}
@@ -170,8 +207,10 @@ class App:
 
 async def serve(config: OperatorConfig, stop: asyncio.Event | None = None) -> None:
     """Run an operator process with the credentials that are at hand: KUBECONFIG, or those of the pod."""
+    stop = stop or asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):  # kopf puts its own in their place once it runs
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     credentials = await load_credentials()
     async with Client(credentials) as client:
-        config = await with_known_platform(config, client)
         with contextlib.suppress(asyncio.CancelledError):
-            await App(config, client, credentials).run(stop or asyncio.Event())
+            await App(config, client, credentials).run(stop)

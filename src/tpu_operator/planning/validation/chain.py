@@ -9,6 +9,7 @@ from tpu_operator.planning.plan import Blocker
 from tpu_operator.planning.validation import (
     auth,
     autoscaling,
+    batch_scheduler,
     fault_tolerance,
     history_server,
     lifecycle,
@@ -66,6 +67,7 @@ CHECKS: Final[tuple[Check, ...]] = (
     tls.tls_gate,
     tls.tls_collisions,
     lifecycle.upgrade_strategy,
+    batch_scheduler.network_tier,
 )
 
 
@@ -93,4 +95,5 @@ def _covered(field: str, unreadable: tuple[str, ...]) -> bool:
 
 def warnings(cluster: RayCluster, config: OperatorConfig) -> tuple[Notice, ...]:
     """What will work, but perhaps not as meant."""
-    return (*autoscaling.restart_policy_v1(cluster, config), *tpu.doubts(cluster, config))
+    checks = (autoscaling.restart_policy_v1, tpu.doubts, batch_scheduler.kai_queue)
+    return tuple(notice for check in checks for notice in check(cluster, config))
