@@ -213,4 +213,4 @@ async def serve(config: OperatorConfig, stop: asyncio.Event | None = None) -> No
     credentials = await load_credentials()
     async with Client(credentials) as client:
         with contextlib.suppress(asyncio.CancelledError):
-            await App(config, client, credentials).run(stop)
+            await App(await with_known_platform(config, client), client, credentials).run(stop)

@@ -325,7 +325,7 @@ class _Execution:
                 return Outcome(action, Result.REFUSED, f"{action.key.kind} {name} belongs to somebody else")
             answer = await self.executor.client.apply(resource, namespace, name, _guarded(action.manifest, live))
         self.executor.caches.applied(answer)
-        return Outcome(action, Result.DONE)
+        return Outcome(action, Result.DONE, applied=None if action.key.kind == "Secret" else answer)
 
     async def _live(self, resource: Resource, name: str) -> JsonObject | None:
         try:

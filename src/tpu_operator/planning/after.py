@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tpu_operator.planning.plan import Apply
+
 if TYPE_CHECKING:
     from tpu_operator.planning.outcome import Outcomes
     from tpu_operator.planning.pod import Pod
@@ -14,13 +16,18 @@ if TYPE_CHECKING:
 
 
 def after(snapshot: Snapshot, outcomes: Outcomes) -> Snapshot:
-    """`snapshot` with created pods added and deleted ones terminating, so that status does not lag a pass behind."""
+    """`snapshot` with created pods and applied children added and deleted pods terminating.
+
+    So the status does not lag a pass behind, and a new cluster needs one status write and not two.
+    """
     deleted = {pod.uid for outcome in outcomes.items for pod in outcome.deleted}
     pods = {pod.name: _leaving(pod, snapshot) if pod.uid in deleted else pod for pod in snapshot.observed.pods}
     for outcome in outcomes.items:
         for pod in outcome.created:
             pods.setdefault(pod.name, pod)
-    return replace(snapshot, observed=replace(snapshot.observed, pods=tuple(pods.values())))
+    children = {**snapshot.observed.children}
+    children |= {o.action.key: o.applied for o in outcomes.items if isinstance(o.action, Apply) and o.applied}
+    return replace(snapshot, observed=replace(snapshot.observed, pods=tuple(pods.values()), children=children))
 
 
 def _leaving(pod: Pod, snapshot: Snapshot) -> Pod:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tpu_operator.api.json import JsonObject
     from tpu_operator.planning.plan import Action
     from tpu_operator.planning.pod import Pod
 
@@ -30,7 +31,7 @@ class Outcome:
     """Result of one action. `message` is stable text (no generated names) when it did not work.
 
     `created` and `deleted` are the pods for which the API server said yes; of a slice that is rolled back, none are left.
-    `uncreated` are host indices of a slice that certainly were not created.
+    `applied` is the child as the API server has it now, Secrets excepted. `uncreated` are host indices of a slice that certainly were not created.
     """
 
     action: Action
@@ -39,6 +40,7 @@ class Outcome:
     created: tuple[Pod, ...] = ()
     deleted: tuple[Pod, ...] = ()
     uncreated: tuple[int, ...] = ()
+    applied: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ REFUSED = [
     (tpu(None, "4x4", 4, hosts=2), "numOfHosts", "set numOfHosts to 4"),
     (tpu(V6E, "4x4", 4, hosts=4, name="Upper"), "groupName", "name it 'upper'"),
     (tpu(V6E, "4x4", 4, hosts=4, name="v6e.4x4"), "groupName", "name it 'v6e-4x4'"),
-    (tpu(V6E, "16x16", 4, hosts=64, name="a" * 57, replicas=1000, high=1000), "groupName", "at most 56"),
+    (tpu(V6E, "16x16", 4, hosts=64, name="a" * 57, replicas=1000, high=1000), "groupName", "64 characters"),
 ]
 
 
@@ -91,7 +91,7 @@ def test_a_slice_that_cannot_be_is_refused_with_group_field_and_remedy(spec, fie
     (blocker,) = blockers(spec)
     assert blocker.field == f"{GROUP}.{field}"
     assert text in str(blocker)
-    assert f"worker group '{spec['groupName']}'" in blocker.message
+    assert f"'{spec['groupName']}'" in blocker.message
     assert blocker.fix
     assert blocker.group == spec["groupName"]
 

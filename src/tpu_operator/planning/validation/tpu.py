@@ -110,7 +110,7 @@ def hosts_can_be_named(cluster: RayCluster, _: OperatorConfig) -> Iterator[Block
         if not isinstance(spec, WorkerGroupSpec) or not needs_host_names(spec):
             continue
         if fault := hostname_fault(spec.group_name, wanted_slices(spec), spec.hosts):
-            yield _mistake(group, fault)
+            yield spec_mistake(group.field(fault.about), fault.message, fault.fix, group.holds)
 
 
 def doubts(cluster: RayCluster, _: OperatorConfig) -> Iterator[Notice]:
