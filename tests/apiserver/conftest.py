@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
 import pytest
-from bed import Bed, bed
 from proxy import Proxy
+
+from bed import Bed, bed
 
 if TYPE_CHECKING:
     from devcluster.plane import ControlPlane

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import datetime
+import datetime as dt
 import ipaddress
 import json
 import ssl
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.apiserver
 
-WEBHOOKS = Resource("admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration")
-Judge = "Callable[[dict[str, Any]], Awaitable[str | None]]"
-"""Takes a pod; why it is refused, None if it is not."""
+WEBHOOKS = Resource(
+    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration"
+)
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +39,15 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Key and self-signed certificate for the loopback address, one file."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "webhook")])
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     made = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
@@ -61,7 +61,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Webhook:
-    """The webhook's server. `judge` may be changed at any time; `refuse_connections` stops it listening."""
+    """The webhook's server. `judge` takes a pod and tells why it is refused, None if it is not."""
 
     def __init__(self, certificate: Path) -> None:
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -93,11 +93,14 @@ async def welcome(_: dict[str, Any]) -> str | None:
     return None
 
 
+def bundle_of(certificate: Path) -> str:
+    text = certificate.read_bytes()
+    return base64.b64encode(text[text.index(b"-----BEGIN CERTIFICATE") :]).decode()
+
+
 @asynccontextmanager
 async def registered(b: Bed, webhook: Webhook, certificate: Path) -> AsyncIterator[None]:
     """Ask the webhook about every pod of the bed's namespace."""
-    text = certificate.read_bytes()
-    bundle = base64.b64encode(text[text.index(b"-----BEGIN CERTIFICATE") :]).decode()
     name = f"{b.namespace}.example.com"
     rule = {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}
     await b.client.create(
@@ -109,7 +112,7 @@ async def registered(b: Bed, webhook: Webhook, certificate: Path) -> AsyncIterat
                 {
                     "name": "pods.example.com",
                     "rules": [rule],
-                    "clientConfig": {"url": f"https://127.0.0.1:{webhook.port}/", "caBundle": bundle},
+                    "clientConfig": {"url": f"https://127.0.0.1:{webhook.port}/", "caBundle": bundle_of(certificate)},
                     "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": b.namespace}},
                     "failurePolicy": "Fail",
                     "sideEffects": "None",
@@ -158,7 +161,9 @@ async def test_pods_come_in_the_right_number_after_the_webhook_was_down(operator
     await webhook.stop()
     await operator.create(raycluster("demo", group("g", 2, 2)))
     await operator.until_true("a create has failed", lambda: operator.made() >= 2)
-    seen = await operator.until_cluster("demo", "told", lambda c: condition(c, "ReplicaFailure").get("status") == "True")
+    seen = await operator.until_cluster(
+        "demo", "told", lambda c: condition(c, "ReplicaFailure").get("status") == "True"
+    )
     assert "failed calling webhook" in condition(seen, "ReplicaFailure")["message"]
     tries = operator.made()
     await operator.watch_for(1.0)
@@ -195,7 +200,9 @@ async def test_a_host_that_is_refused_leaves_no_half_slice(operator: Bed, webhoo
 
     webhook.judge = judge
     await operator.create(raycluster("demo", group("g", 2, 4), group("h", 1)))
-    seen = await operator.until_cluster("demo", "told", lambda c: condition(c, "ReplicaFailure").get("status") == "True")
+    seen = await operator.until_cluster(
+        "demo", "told", lambda c: condition(c, "ReplicaFailure").get("status") == "True"
+    )
     assert "no host three here" in condition(seen, "ReplicaFailure")["message"]
     await operator.settled()
     pods = await operator.until_live(2)

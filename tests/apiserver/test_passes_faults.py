@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from proxy import Proxy, Seen, everything, reads, watches, writes
+from proxy import Proxy, Seen, everything, watches, writes
 
-from bed import Bed, alive, bed, condition, group, label, name_of, pod_template, raycluster, uid_of, workers
+from bed import Bed, alive, bed, condition, group, label, name_of, pod_template, raycluster, workers
 from tpu_operator.api import names
 from tpu_operator.controller.executor import RAYCLUSTERS
 from tpu_operator.errors import Gone
@@ -22,7 +22,13 @@ pytestmark = pytest.mark.apiserver
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 EXPIRED = {
     "type": "ERROR",
-    "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version", "metadata": {}},
+    "object": {
+        "kind": "Status",
+        "code": 410,
+        "reason": "Expired",
+        "message": "too old resource version",
+        "metadata": {},
+    },
 }
 
 
@@ -210,7 +216,9 @@ async def test_creates_that_go_wrong_end_in_the_right_number(proxied: Bed, proxy
     {
         "lost": lambda: proxy.lose_answer(creates, times=5),
         "cut": lambda: proxy.cut(creates, times=5),
-        "500": lambda: proxy.fail(creates, 500, times=5, message="etcdserver: request timed out", reason="InternalError"),
+        "500": lambda: proxy.fail(
+            creates, 500, times=5, message="etcdserver: request timed out", reason="InternalError"
+        ),
         "429": lambda: proxy.fail(creates, 429, times=2, reason="TooManyRequests", retry_after=1),
     }[fault]()
     await proxied.create(raycluster("demo", group("g", 3, 4)))
@@ -317,7 +325,9 @@ async def test_a_quota_lets_some_pods_in_is_told_and_the_rest_follows(
     await set_quota(operator, 4)
     await operator.create(raycluster("demo", group("g", 5)))
     await operator.until_live(4)
-    seen = await operator.until_cluster("demo", "told", lambda c: condition(c, "ReplicaFailure").get("status") == "True")
+    seen = await operator.until_cluster(
+        "demo", "told", lambda c: condition(c, "ReplicaFailure").get("status") == "True"
+    )
     assert "exceeded quota" in condition(seen, "ReplicaFailure")["message"]
     await operator.settled()
     assert operator.made() <= 10
@@ -335,7 +345,9 @@ async def test_a_quota_that_ends_inside_a_slice_leaves_no_part_of_it(operator: B
     await operator.until_cluster("demo", "told", lambda c: condition(c, "ReplicaFailure").get("status") == "True")
     await operator.settled()
     pods = live_workers(await operator.pods())
-    sizes = {i: sum(label(p, names.REPLICA_INDEX) == i for p in pods) for i in {label(p, names.REPLICA_INDEX) for p in pods}}
+    sizes = {
+        i: sum(label(p, names.REPLICA_INDEX) == i for p in pods) for i in {label(p, names.REPLICA_INDEX) for p in pods}
+    }
     assert set(sizes.values()) <= {4}
     assert len(pods) <= 8
 

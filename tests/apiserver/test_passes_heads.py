@@ -96,9 +96,7 @@ async def test_a_sidecar_does_not_hide_that_ray_has_ended(operator: Bed, policy:
     async with operator.kubelet():
         if replaced:
             await operator.until("replaced", lambda p: len(p) == 2 and uid_of(worker) not in map(uid_of, p))
-        await operator.until_cluster(
-            "demo", "noticed", lambda c: c["status"].get("readyWorkerReplicas", 0) == replaced
-        )
+        await operator.until_cluster("demo", "noticed", lambda c: c["status"].get("readyWorkerReplicas", 0) == replaced)
     await operator.settled()
     assert (operator.made(), operator.killed()) == (2 + replaced, replaced)
 
@@ -117,7 +115,9 @@ async def test_a_sidecar_that_ended_is_no_reason_to_replace_a_worker(operator: B
 
 async def twin_of(b: Bed, pod: dict[str, Any], name: str) -> dict[str, Any]:
     metadata = {k: pod["metadata"][k] for k in ("labels", "annotations", "ownerReferences") if k in pod["metadata"]}
-    return await b.client.create(PODS, b.namespace, {"metadata": metadata | {"name": name}, "spec": pod_template()["spec"]})
+    return await b.client.create(
+        PODS, b.namespace, {"metadata": metadata | {"name": name}, "spec": pod_template()["spec"]}
+    )
 
 
 async def test_of_two_heads_the_one_that_does_not_work_goes(operator: Bed) -> None:
@@ -173,7 +173,9 @@ async def test_a_head_that_fails_at_once_every_time_is_not_made_without_end(oper
     """HP-10."""
     await operator.create(raycluster("demo"))
     for tries in (1, 2, 3):
-        found = await operator.until("another try", lambda pods, n=tries: operator.made() == n and any(map(alive, pods)))
+        found = await operator.until(
+            "another try", lambda pods, n=tries: operator.made() == n and any(map(alive, pods))
+        )
         await operator.fail(next(filter(alive, found)))
     await operator.settled(1.5)
     assert operator.made() == 3

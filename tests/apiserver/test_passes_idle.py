@@ -114,7 +114,9 @@ async def test_no_pod_is_made_while_a_cluster_is_deleted_in_the_foreground(opera
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Foreground"])
-async def test_an_operator_that_was_down_when_a_cluster_was_deleted_makes_nothing(operator: Bed, propagation: str) -> None:
+async def test_an_operator_that_was_down_when_a_cluster_was_deleted_makes_nothing(
+    operator: Bed, propagation: str
+) -> None:
     """FN-10."""
     await operator.create(raycluster("demo", group("g", 2)))
     pods = await operator.until_live(3)

@@ -91,7 +91,7 @@ async def test_a_program_that_is_killed_in_the_middle_goes_on_where_it_was(
     arguments = ("run", "--namespace", user.namespace)
     for after in (37, 80):
         async with program(kubeconfig, tmp_path / "log", *arguments) as process:
-            await proxy.until(lambda: proxy.count(writes("pods", "POST")) >= after)
+            await proxy.until(lambda enough=after: proxy.count(writes("pods", "POST")) >= enough)
             process.kill()
             await process.wait()
     async with program(kubeconfig, tmp_path / "log", *arguments) as process:
@@ -104,7 +104,9 @@ async def test_a_program_that_is_killed_in_the_middle_goes_on_where_it_was(
     assert len(await user.pods()) == 101
 
 
-async def test_a_plan_for_a_converged_cluster_is_nothing_to_do(user: Bed, apiserver: ControlPlane, tmp_path: Path) -> None:
+async def test_a_plan_for_a_converged_cluster_is_nothing_to_do(
+    user: Bed, apiserver: ControlPlane, tmp_path: Path
+) -> None:
     manifest = tmp_path / "demo.yaml"
     spec = raycluster("demo", group("g", 2, 2))
     spec["metadata"]["namespace"] = user.namespace
@@ -165,3 +167,21 @@ async def test_a_crd_that_comes_after_the_operator_is_served(bare: ControlPlane,
         for replicas in (2, 3):
             await b.scale("demo", replicas)
             await b.until_live(1 + replicas, seconds=5)
+
+
+async def test_a_program_whose_crd_goes_ends_with_an_error_so_that_it_is_started_again(
+    bare: ControlPlane, namespace: NamespaceFactory, tmp_path: Path
+) -> None:
+    """KF-05: no zombie that watches nothing. The next process waits for the CRD."""
+    await asyncio.to_thread(bare.install_crds, CRD)
+    async with bed(bare, namespace(bare), running=False) as b:
+        arguments = (bare.kubeconfig, tmp_path / "log", "run", "--namespace", b.namespace)
+        async with program(*arguments) as process:
+            await b.create(raycluster("demo", group("g", 1)))
+            await b.until_live(2)
+            await asyncio.to_thread(bare.kubectl, "delete", "crd", "rayclusters.ray.io", "--wait=true")
+            assert await asyncio.wait_for(process.wait(), 20) > 0
+        async with program(*arguments):
+            await asyncio.to_thread(bare.install_crds, CRD)
+            await b.create(raycluster("demo", group("g", 1)))
+            await b.until("2 new pods", lambda pods: len(pods) == 4)

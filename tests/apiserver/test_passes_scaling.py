@@ -6,9 +6,9 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from bed import Bed, alive, bed, group, name_of, pod_template, raycluster, slot, uid_of, workers
 from proxy import Proxy, watches, writes
 
+from bed import Bed, alive, bed, group, name_of, pod_template, raycluster, slot, uid_of, workers
 from tpu_operator.api import names
 from tpu_operator.kube.resource import PODS
 

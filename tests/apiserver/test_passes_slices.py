@@ -38,9 +38,10 @@ def whole(pods: list[dict[str, Any]], hosts: int) -> bool:
     return hosts_fit and all(len(n) == 1 for n in names_of) and len(set.union(*names_of)) == len(names_of)
 
 
-def tpu_group(name: str, accelerator: str, topology: str, hosts: int, replicas: int = 1, chips: int = 4) -> dict[str, Any]:
+def tpu_group(name: str, accelerator: str, topology: str, hosts: int, replicas: int = 1) -> dict[str, Any]:
+    """Of machines with four chips."""
     selector = {"cloud.google.com/gke-tpu-accelerator": accelerator, "cloud.google.com/gke-tpu-topology": topology}
-    return group(name, replicas, hosts, template=pod_template(chips, nodeSelector=selector))
+    return group(name, replicas, hosts, template=pod_template(4, nodeSelector=selector))
 
 
 def env(pod: dict[str, Any]) -> dict[str, str]:
@@ -88,7 +89,9 @@ async def test_a_host_that_fails_takes_its_slice_with_it(operator: Bed, reason: 
     await operator.settled()
     await operator.fail(before["0"][1], reason)
     async with operator.kubelet():
-        pods = await operator.until("a new slice", lambda pods: len(pods) == 5 and uids(pods).isdisjoint(uids(before["0"])))
+        pods = await operator.until(
+            "a new slice", lambda pods: len(pods) == 5 and uids(pods).isdisjoint(uids(before["0"]))
+        )
     await operator.settled()
     assert uids(before["1"]) <= uids(pods)
     assert whole(pods, 2)
@@ -208,7 +211,9 @@ async def test_a_single_host_always_is_worker_zero(operator: Bed) -> None:
     for _ in range(2):
         gone = live_workers(pods)[0]
         await operator.delete_pod(gone, grace=0)
-        pods = await operator.until("another one", lambda now, gone=gone: len(now) == 3 and uid_of(gone) not in uids(now))
+        pods = await operator.until(
+            "another one", lambda now, gone=gone: len(now) == 3 and uid_of(gone) not in uids(now)
+        )
     assert {env(p)["TPU_WORKER_ID"] for p in live_workers(pods)} == {"0"}
     assert all("," not in env(p).get("TPU_WORKER_HOSTNAMES", "") for p in live_workers(pods))
 
@@ -235,7 +240,9 @@ async def test_late_news_of_an_old_slice_do_not_harm_the_new_one(operator: Bed) 
     before = live_workers(await operator.all_ready("demo", 5))
     await operator.settled()
     await operator.fail(before[0])
-    await operator.until("a new slice", lambda pods: len([p for p in live_workers(pods) if uid_of(p) not in uids(before)]) == 4)
+    await operator.until(
+        "a new slice", lambda pods: len([p for p in live_workers(pods) if uid_of(p) not in uids(before)]) == 4
+    )
     for pod in before[1:]:
         await operator.fail(pod)
     await operator.end_terminating()

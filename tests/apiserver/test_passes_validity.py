@@ -22,7 +22,8 @@ def without_containers() -> dict[str, Any]:
     return {"spec": {"containers": []}}
 
 
-INVALID = {
+# The object, the field that is told of, a part of what to write instead, an edit that heals it, and the pods then.
+INVALID: dict[str, tuple[dict[str, Any], str, str, dict[str, Any], int]] = {
     "twin-groups": (
         raycluster("demo", group("g", 1), group("g", 3)),
         "spec.workerGroupSpecs[1].groupName",
@@ -68,10 +69,9 @@ INVALID = {
 }
 
 
-@pytest.mark.parametrize(("spec", "field", "fix", "cure", "pods"), INVALID.values(), ids=INVALID.keys())
-async def test_a_mistake_is_told_once_with_field_rule_and_fix(
-    operator: Bed, spec: dict[str, Any], field: str, fix: str, cure: dict[str, Any], pods: int
-) -> None:
+@pytest.mark.parametrize("case", INVALID)
+async def test_a_mistake_is_told_once_with_field_rule_and_fix(operator: Bed, case: str) -> None:
+    spec, field, fix, cure, pods = INVALID[case]
     await operator.create(spec)
     seen = await operator.until_cluster("demo", "stalled", lambda c: condition(c, "Stalled").get("status") == "True")
     told = condition(seen, "Stalled")["message"]

@@ -69,7 +69,9 @@ async def test_a_named_worker_goes_though_another_died_at_the_same_moment(operat
     await operator.scale("demo", 2, [name_of(one)])
     await operator.start()
     async with operator.kubelet():
-        pods = await operator.until("one goes, one comes", lambda pods: len(pods) == 3 and uid_of(one) not in uids(pods))
+        pods = await operator.until(
+            "one goes, one comes", lambda pods: len(pods) == 3 and uid_of(one) not in uids(pods)
+        )
     await operator.settled()
     assert uid_of(three) in uids(pods)
     assert (operator.made(), operator.killed()) == (5, 1)

@@ -61,6 +61,9 @@ NUM_OF_HOSTS: Final = "tpu-operator.io/num-of-hosts"
 # the scheduler tells them apart. And an annotation of a pod template: which node label keeps the slice together.
 SLICE: Final = "tpu-operator.io/slice"
 SLICE_TOPOLOGY_KEY: Final = "tpu-operator.io/slice-topology-key"
+# Ours: uid of the cluster that an object was made for. It tells whose a claim is that is to outlive its cluster, and so
+# has no owner.
+MADE_FOR: Final = "tpu-operator.io/made-for"
 
 # -- ports -------------------------------------------------------------------------------------------------------------
 GCS_PORT: Final = 6379

@@ -113,6 +113,24 @@ def plan(
 
 
 @app.command()
+def topology(
+    generation: Annotated[str, typer.Argument(help="v4, v5e, v5p, v6e, v7x, or an accelerator label.")],
+    topology: Annotated[str, typer.Argument(help="Such as 4x4 or 2x2x4.")],
+    chips: Annotated[
+        int | None, typer.Option(help="Chips of each host, where there is a choice (2x4: 4 or 8).")
+    ] = None,
+    output: Annotated[str, typer.Option("--output", "-o", help="text or json.")] = "text",
+) -> None:
+    """Print hosts, ids, coordinates, environment and a worker group for a TPU slice."""
+    from tpu_operator.cli.topology import topology_text  # noqa: PLC0415
+
+    try:
+        typer.echo(topology_text(generation, topology, chips, output))
+    except TpuOperatorError as error:
+        _fail(error)
+
+
+@app.command()
 def crd() -> None:
     """Print the CustomResourceDefinition of RayCluster (`| kubectl apply --server-side -f -`)."""
     from tpu_operator.cli.crd import crd_text  # noqa: PLC0415

@@ -52,7 +52,7 @@ def print_plans(file: Path, observed: Path | None, *, server: bool, output: str)
     if server:
         from tpu_operator.controller.look import look_at_server  # noqa: PLC0415
 
-        seen = look_at_server(clusters)
+        seen = look_at_server(clusters, read_config())
     else:
         objects = list(_documents(sorted(observed.iterdir()))) if observed else []
         seen = [(_live(cluster, objects), _observed(cluster, objects)) for cluster in clusters]

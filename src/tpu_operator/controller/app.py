@@ -22,13 +22,14 @@ from tpu_operator.controller.node_plugin import with_known_platform
 from tpu_operator.controller.observer import Observer
 from tpu_operator.controller.reconciler import Reconciler
 from tpu_operator.controller.reporter import Reporter
-from tpu_operator.errors import ApiError, Gone
+from tpu_operator.errors import ApiError, Gone, InvalidInput, Gone
 from tpu_operator.kube.client import Client
 from tpu_operator.kube.credentials import load_credentials
 from tpu_operator.kube.events import EventSink
 from tpu_operator.kube.limiter import FairLimiter
 from tpu_operator.kube.queue import WorkQueue
 from tpu_operator.planning.snapshot import ClusterFacts
+from tpu_operator.resources.registry import CHILD_KINDS, child_kinds
 
 if TYPE_CHECKING:
     from tpu_operator.config import OperatorConfig
@@ -205,6 +206,20 @@ class App:
             await asyncio.sleep(pause)
 
 
+async def refuse_missing_apis(client: Client, config: OperatorConfig) -> None:
+    """InvalidInput if the configuration needs an API that this Kubernetes does not serve, e.g. that of a batch scheduler.
+
+    Without such a configuration nothing is asked: the operator starts before the API server does.
+    """
+    for kind in set(child_kinds(config)) - set(CHILD_KINDS):
+        group, _, version = kind.api_version.rpartition("/")
+        try:
+            await client.raw("GET", f"/apis/{group}/{version}")
+        except Gone as error:
+            text = f"the API {kind.api_version} is not served here, but batch_scheduler is {config.batch_scheduler}"
+            raise InvalidInput(f"{text}; install that scheduler first, or unset it") from error
+
+
 async def serve(config: OperatorConfig, stop: asyncio.Event | None = None) -> None:
     """Run an operator process with the credentials that are at hand: KUBECONFIG, or those of the pod."""
     stop = stop or asyncio.Event()
@@ -212,5 +227,6 @@ async def serve(config: OperatorConfig, stop: asyncio.Event | None = None) -> No
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     credentials = await load_credentials()
     async with Client(credentials) as client:
+        await refuse_missing_apis(client, config)
         with contextlib.suppress(asyncio.CancelledError):
             await App(await with_known_platform(config, client), client, credentials).run(stop)

@@ -16,7 +16,7 @@ from tpu_operator.kube.consistency import OwnWrites
 from tpu_operator.kube.informer import Informer
 from tpu_operator.kube.resource import PODS, Resource
 from tpu_operator.planning.pod import OwnerReference, Pod
-from tpu_operator.resources.registry import CHILD_KINDS, ChildKey, ChildKind, possible_children
+from tpu_operator.resources.registry import ChildKey, ChildKind, child_kinds, possible_children
 
 if TYPE_CHECKING:
     from tpu_operator.api.json import JsonObject
@@ -98,7 +98,7 @@ class Caches:
     pod_writes: OwnWrites[Pod, LostCreate] = field(init=False)
     kinds: Mapping[str, tuple[Informer[Child], ...]] = field(init=False)
     decode_pod: Callable[[bytes | msgspec.Raw], Pod] = field(init=False, default=msgspec.json.Decoder(Pod).decode)
-    _applied: dict[str, Child] = field(init=False, default_factory=dict)
+    _applied: dict[str, dict[str, Child]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.pods = Informer(
@@ -112,7 +112,7 @@ class Caches:
             on_relist=self._pods_relisted,
         )
         self.pod_writes = OwnWrites(self.pods)
-        self.kinds = {kind.kind: tuple(self._informers(kind)) for kind in CHILD_KINDS}
+        self.kinds = {kind.kind: tuple(self._informers(kind)) for kind in child_kinds(self.config)}
 
     def _informers(self, kind: ChildKind) -> Iterable[Informer[Child]]:
         for selector in kind.selectors:
@@ -152,7 +152,7 @@ class Caches:
         return own, foreign
 
     def _known(self, cluster: RayCluster) -> Iterable[Child]:
-        wanted = possible_children(cluster)
+        wanted = possible_children(cluster, self.config)
         seen: dict[str, Child] = {}
         for kind, informers in self.kinds.items():
             for informer in informers:
@@ -164,32 +164,31 @@ class Caches:
                 for informer in informers:
                     if (found := informer.find(cluster.namespace, key.name)) is not None:
                         seen[found.metadata.uid] = found
-        for uid, child in tuple(self._applied.items()):
-            if child.owner is not None and child.owner.uid == cluster.uid:
-                self._lay_over(uid, child, seen)
+        for uid, applied in tuple(self._applied.get(cluster.uid, {}).items()):
+            if not self._lay_over(uid, applied, seen):
+                del self._applied[cluster.uid][uid]
         return seen.values()
 
-    def _lay_over(self, uid: str, applied: Child, seen: dict[str, Child]) -> None:
+    def _lay_over(self, uid: str, applied: Child, seen: dict[str, Child]) -> bool:
         """The newer of what we wrote and what the watch has shown; a deletion that it has shown ends both."""
         shown = seen.get(uid)
         if (shown is not None and shown.version >= applied.version) or any(
             i.recently_deleted(uid) for i in self.kinds[str(applied.raw["kind"])]
         ):
-            del self._applied[uid]
-        else:
-            seen[uid] = applied
+            return False
+        seen[uid] = applied
+        return True
 
     def applied(self, raw: JsonObject) -> None:
         """Answer of an own write to a child."""
         child = child_of(raw)
-        self._applied[child.metadata.uid] = child
+        if child.owner is not None:
+            self._applied.setdefault(child.owner.uid, {})[child.metadata.uid] = child
 
     def forget(self, uid: str) -> None:
         """The RayCluster is gone: nothing about it stays in memory (OC-25)."""
         self.pod_writes.forget(uid)
-        for child_uid, child in tuple(self._applied.items()):
-            if child.owner is not None and child.owner.uid == uid:
-                del self._applied[child_uid]
+        self._applied.pop(uid, None)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         known = self.pod_writes.awaited(new.uid) if old is None and new is not None else old

@@ -37,7 +37,7 @@ from tpu_operator.planning.upgrade import recreate_hash
 from tpu_operator.resources.pods.head import head_pod
 from tpu_operator.resources.pods.place import Place
 from tpu_operator.resources.pods.worker import WorkerBlueprint
-from tpu_operator.resources.registry import CHILD_KINDS
+from tpu_operator.resources.registry import child_kinds
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -51,12 +51,11 @@ if TYPE_CHECKING:
     from tpu_operator.planning.plan import Plan
     from tpu_operator.planning.pod import Pod
     from tpu_operator.planning.snapshot import Snapshot
+    from tpu_operator.resources.registry import ChildKey
 
 RAYCLUSTERS = Resource(names.GROUP, names.VERSION, names.PLURAL, names.KIND)
 SEND_AGAIN = (0.2, 0.8)
 """Seconds between the tries of a create whose answers were lost."""
-
-KIND_OF = {kind.kind: kind for kind in CHILD_KINDS}
 
 
 class PodAnswerMeta(msgspec.Struct, rename="camel"):
@@ -303,11 +302,14 @@ class _Execution:
         self.executor.caches.pod_writes.deleted(self.cluster.uid, pod.uid, _deadline(pod, self.snapshot.now))
 
     async def _delete_child(self, action: DeleteChild) -> Outcome:
-        kind = KIND_OF[action.key.kind]
         async with self.executor.limiter.slot(self.key):
             with contextlib.suppress(Gone):
                 await self.executor.client.delete(
-                    resource_of(kind), self.cluster.namespace, action.key.name, uid=action.uid, propagation="Background"
+                    self._resource(action.key),
+                    self.cluster.namespace,
+                    action.key.name,
+                    uid=action.uid,
+                    propagation="Background",
                 )
         return Outcome(action, Result.DONE)
 
@@ -315,7 +317,7 @@ class _Execution:
 
     async def _apply(self, action: Apply) -> Outcome:
         """Server-side apply. Before the first one it is made sure that the name is free: foreign objects stay untouched."""
-        resource = resource_of(KIND_OF[action.key.kind])
+        resource = self._resource(action.key)
         name, namespace = action.key.name, self.cluster.namespace
         live = self.snapshot.observed.children.get(action.key)
         async with self.executor.limiter.slot(self.key):
@@ -326,6 +328,9 @@ class _Execution:
             answer = await self.executor.client.apply(resource, namespace, name, _guarded(action.manifest, live))
         self.executor.caches.applied(answer)
         return Outcome(action, Result.DONE, applied=None if action.key.kind == "Secret" else answer)
+
+    def _resource(self, key: ChildKey) -> Resource:
+        return next(resource_of(kind) for kind in child_kinds(self.executor.config) if kind.kind == key.kind)
 
     async def _live(self, resource: Resource, name: str) -> JsonObject | None:
         try:

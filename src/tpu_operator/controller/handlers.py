@@ -50,7 +50,7 @@ def build_registry(
 class Pauses:
     """Seconds between kopf's tries of a request, without end.
 
-    After its own eight tries, a minute, the watcher of a namespace ends for good while the process lives on (KF-05).
+    After eight tries, a minute, it would end the whole process because of one namespace that is closed to us (AD-08).
     """
 
     def __iter__(self) -> Iterator[float]:

@@ -17,27 +17,28 @@ from tpu_operator.kube.credentials import load_credentials
 from tpu_operator.kube.resource import PODS
 from tpu_operator.planning.pod import Pod
 from tpu_operator.planning.snapshot import Observed
-from tpu_operator.resources.registry import CHILD_KINDS, ChildKey, possible_children
+from tpu_operator.resources.registry import ChildKey, child_kinds, possible_children
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tpu_operator.api.json import JsonObject
+    from tpu_operator.config import OperatorConfig
 
 _POD = msgspec.json.Decoder(Pod)
 
 
-def look_at_server(clusters: Iterable[RayCluster]) -> list[tuple[RayCluster, Observed]]:
+def look_at_server(clusters: Iterable[RayCluster], config: OperatorConfig) -> list[tuple[RayCluster, Observed]]:
     """Each cluster as the manifest would leave it, with what is there for it now."""
-    return asyncio.run(_look(list(clusters)))
+    return asyncio.run(_look(list(clusters), config))
 
 
-async def _look(clusters: list[RayCluster]) -> list[tuple[RayCluster, Observed]]:
+async def _look(clusters: list[RayCluster], config: OperatorConfig) -> list[tuple[RayCluster, Observed]]:
     async with Client(await load_credentials()) as client:
-        return [await _look_at(client, cluster) for cluster in clusters]
+        return [await _look_at(client, cluster, config) for cluster in clusters]
 
 
-async def _look_at(client: Client, cluster: RayCluster) -> tuple[RayCluster, Observed]:
+async def _look_at(client: Client, cluster: RayCluster, config: OperatorConfig) -> tuple[RayCluster, Observed]:
     try:
         live = await client.get(RAYCLUSTERS, cluster.namespace, cluster.name)
     except Gone:
@@ -50,17 +51,17 @@ async def _look_at(client: Client, cluster: RayCluster) -> tuple[RayCluster, Obs
     for pod in listing.items:
         owner = pod.controller()
         (own if owner is not None and owner.uid == merged.uid else foreign).append(pod)
-    mine, others = await _children(client, merged)
+    mine, others = await _children(client, merged, config)
     return merged, Observed(tuple(own), tuple(foreign), mine, others)
 
 
 async def _children(
-    client: Client, cluster: RayCluster
+    client: Client, cluster: RayCluster, config: OperatorConfig
 ) -> tuple[dict[ChildKey, JsonObject], dict[ChildKey, JsonObject]]:
-    kinds = {kind.kind: kind for kind in CHILD_KINDS}
+    kinds = {kind.kind: kind for kind in child_kinds(config)}
     own: dict[ChildKey, JsonObject] = {}
     foreign: dict[ChildKey, JsonObject] = {}
-    for key in possible_children(cluster):
+    for key in possible_children(cluster, config):
         try:
             raw = await client.get(resource_of(kinds[key.kind]), cluster.namespace, key.name)
         except Gone:

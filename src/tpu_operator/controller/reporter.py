@@ -15,7 +15,7 @@ from tpu_operator.controller.clusters import Key
 from tpu_operator.controller.executor import RAYCLUSTERS
 from tpu_operator.errors import ApiError, Conflict, Gone
 from tpu_operator.kube.events import EventSink, ObjectReference
-from tpu_operator.planning.announce import Announcement, announcements
+from tpu_operator.planning.announce import announcements
 from tpu_operator.planning.status import changed, next_status
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tpu_operator.config import OperatorConfig
     from tpu_operator.controller.clusters import Clusters
     from tpu_operator.kube.client import Client
+    from tpu_operator.planning.announcement import Announcement
     from tpu_operator.planning.outcome import Outcomes
     from tpu_operator.planning.plan import Plan
     from tpu_operator.planning.snapshot import Snapshot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tpu_operator.planning.plan import Apply, DeleteChild, Notice, Part, Reason
-from tpu_operator.resources.diff import covers
+from tpu_operator.resources.diff import covers, must_be_replaced
 from tpu_operator.resources.registry import ChildKey, desired_children, possible_children
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def plan_children(snapshot: Snapshot) -> Part:
     actions = [a for key, m in desired.items() if key not in foreign and (a := _action(snapshot, key, m))]
     actions += [
         DeleteChild(key, uid)
-        for key in sorted(possible_children(cluster) - desired.keys())
+        for key in sorted(possible_children(cluster, snapshot.config) - desired.keys())
         if (live := observed.children.get(key)) and (uid := _uid(live))
     ]
     return Part(actions=tuple(actions), notices=tuple(_foreign(key) for key in foreign))
@@ -36,10 +36,16 @@ def child_key(manifest: JsonObject) -> ChildKey:
 
 
 def _action(snapshot: Snapshot, key: ChildKey, manifest: JsonObject) -> Action | None:
+    """What the API server would refuse to change is deleted; its going wakes the pass that makes it anew."""
     live = snapshot.observed.children.get(key)
     if live is None:
         return Apply(key, manifest, Reason.CHILD_WANTED)
-    return None if covers(live, manifest) else Apply(key, manifest, Reason.CHILD_CHANGED)
+    if covers(live, manifest):
+        return None
+    if must_be_replaced(live, manifest):
+        uid = _uid(live)
+        return DeleteChild(key, uid, Reason.CHILD_CHANGED) if uid else None
+    return Apply(key, manifest, Reason.CHILD_CHANGED)
 
 
 def _uid(live: JsonObject) -> str:

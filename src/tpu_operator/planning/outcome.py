@@ -31,7 +31,8 @@ class Outcome:
     """Result of one action. `message` is stable text (no generated names) when it did not work.
 
     `created` and `deleted` are the pods for which the API server said yes; of a slice that is rolled back, none are left.
-    `applied` is the child as the API server has it now, Secrets excepted. `uncreated` are host indices of a slice that certainly were not created.
+    `applied` is the child as the API server has it now, Secrets excepted. `uncreated` are host indices of a slice that
+    certainly were not created.
     """
 
     action: Action

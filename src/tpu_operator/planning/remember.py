@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from tpu_operator.api import names
-from tpu_operator.planning.announce import trouble_key
 from tpu_operator.planning.heads import HEAD_KEY
 from tpu_operator.planning.memory import Backoff, HostKey, Memory, SliceKey, next_backoff, next_repair
 from tpu_operator.planning.outcome import Outcome, Outcomes, Result
 from tpu_operator.planning.plan import Action, CreateHead, CreateSlice, DeleteHead, DeleteSlice, Plan, Reason
+from tpu_operator.planning.troubles import trouble_key
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpu_operator.api import names
-from tpu_operator.resources.owned import owned
+from tpu_operator.resources.owned import common_labels, owned
 from tpu_operator.resources.pods.autoscaler import own_service_account, service_account
 
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def service_accounts(cluster: RayCluster, _: OperatorConfig) -> tuple[JsonObject
     """The account of the head, unless the user names one, which then is the user's to make."""
     if not cluster.spec.autoscaling or own_service_account(cluster):
         return ()
-    return (owned(cluster, "v1", "ServiceAccount", rbac_name(cluster), labels=_labels(cluster)),)
+    return (owned(cluster, "v1", "ServiceAccount", rbac_name(cluster), labels=common_labels(cluster)),)
 
 
 def roles(cluster: RayCluster, _: OperatorConfig) -> tuple[JsonObject, ...]:
     """The role of the autoscaler."""
     if not cluster.spec.autoscaling:
         return ()
-    role = owned(cluster, RBAC_VERSION, "Role", rbac_name(cluster), labels=_labels(cluster))
+    role = owned(cluster, RBAC_VERSION, "Role", rbac_name(cluster), labels=common_labels(cluster))
     return ({**role, "rules": [*autoscaler_rules()]},)
 
 
@@ -50,7 +50,7 @@ def role_bindings(cluster: RayCluster, _: OperatorConfig) -> tuple[JsonObject, .
     """Gives the role to the head's account, whoever made that."""
     if not cluster.spec.autoscaling:
         return ()
-    binding = owned(cluster, RBAC_VERSION, "RoleBinding", rbac_name(cluster), labels=_labels(cluster))
+    binding = owned(cluster, RBAC_VERSION, "RoleBinding", rbac_name(cluster), labels=common_labels(cluster))
     account: JsonObject = {
         "kind": "ServiceAccount",
         "name": service_account(cluster),
@@ -59,10 +59,3 @@ def role_bindings(cluster: RayCluster, _: OperatorConfig) -> tuple[JsonObject, .
     role: JsonObject = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": rbac_name(cluster)}
     return ({**binding, "subjects": [account], "roleRef": role},)
 
-
-def _labels(cluster: RayCluster) -> JsonObject:
-    return {
-        names.CLUSTER: cluster.name,
-        names.APP_NAME: names.APP_NAME_VALUE,
-        names.CREATED_BY: names.CREATED_BY_VALUE,
-    }

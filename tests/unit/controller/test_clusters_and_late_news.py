@@ -10,7 +10,13 @@ KEY = Key("team", "demo")
 
 
 def doc(version: int, *, uid: str = "one", replicas: int = 1, status: str = "") -> dict[str, Any]:
-    metadata = {"namespace": "team", "name": "demo", "uid": uid, "resourceVersion": str(version), "generation": replicas}
+    metadata = {
+        "namespace": "team",
+        "name": "demo",
+        "uid": uid,
+        "resourceVersion": str(version),
+        "generation": replicas,
+    }
     return {"metadata": metadata, "spec": {"replicas": replicas}, "status": {"state": status}}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from builders import NOW, cluster, group, head, hosts, singles, snapshot
 from tpu_operator.planning.announce import announcements
@@ -13,6 +14,7 @@ from tpu_operator.planning.plan import (
     Blocker,
     CreateHead,
     CreateSlice,
+    DeleteChild,
     DeleteHead,
     DeleteSlice,
     HostName,
@@ -20,9 +22,13 @@ from tpu_operator.planning.plan import (
     Plan,
     Reason,
 )
+from tpu_operator.planning.pod import ContainerState, ContainerStates, ContainerStatus, PodStatus
 from tpu_operator.planning.remember import remember
 from tpu_operator.resources.registry import ChildKey
 
+HEAD_IS_LOST = (
+    "Deleted head Pod team-a/h; Pod status: Running; Pod restart policy: Always; Ray container terminated status: nil"
+)
 SIGHT = snapshot(cluster(group(replicas=9, hosts=4)))
 
 
@@ -49,12 +55,12 @@ def told(*outcomes, plan=None, sight=SIGHT):
         pytest.param([], [], id="nothing happened, nothing is told"),
         pytest.param(
             [made()],
-            [("CreatedWorkerPod", "Created worker Pod team-a/g-s0-h0 and 3 more hosts of its slice")],
+            [("CreatedWorkerPod", "Created worker Pod team-a/g-s0-h0 (slice g-0, 4 hosts)")],
             id="one Event a slice",
         ),
         pytest.param(
-            [made(n) for n in range(4)],
-            [("CreatedWorkerPod", "Created 16 worker Pods: 4 slices of group g")],
+            [made(n) for n in range(6)],
+            [("CreatedWorkerPod", "Created worker Pod team-a/g-s0-h0, and 23 more of group g (6 slices)")],
             id="one sentence for many slices",
         ),
         pytest.param(
@@ -62,10 +68,48 @@ def told(*outcomes, plan=None, sight=SIGHT):
             [
                 (
                     "DeletedWorkerPod",
-                    "Deleted worker Pod team-a/g-s0-h0 and 3 more hosts of its slice for group g: more slices than wanted",
+                    "Deleted worker Pod team-a/g-s0-h0 for group g: scaling down (slice g-0, 4 hosts)",
                 )
             ],
             id="a deletion tells why",
+        ),
+        pytest.param(
+            [gone(n) for n in range(6)],
+            [
+                (
+                    "DeletedWorkerPod",
+                    "Deleted worker Pod team-a/g-s0-h0 for group g: scaling down, and 23 more of group g (6 slices)",
+                )
+            ],
+            id="many deletions are one sentence too",
+        ),
+        pytest.param(
+            [gone(reason=Reason.WORKERS_TO_DELETE)],
+            [
+                (
+                    "DeletedWorkerPod",
+                    "Deleted worker Pod team-a/g-s0-h0 for group g: autoscaler scale-down request (slice g-0, 4 hosts)",
+                )
+            ],
+            id="a wish of the autoscaler in the words that its users know",
+        ),
+        pytest.param(
+            [gone(reason=Reason.HOST_MISSING, detail="3 of 4 hosts are there")],
+            [
+                (
+                    "DeletedWorkerPod",
+                    (
+                        "Deleted worker Pod team-a/g-s0-h0 for group g: cleanup of incomplete multi-host group, "
+                        "3 of 4 hosts are there (slice g-0, 4 hosts)"
+                    ),
+                )
+            ],
+            id="an incomplete slice",
+        ),
+        pytest.param(
+            [gone(n, Reason.GROUP_SUSPENDED) for n in range(2)],
+            [("DeletedWorkerPod", "Deleted all pods for suspended worker group g in RayCluster team-a/demo")],
+            id="a suspended group is one Event",
         ),
         pytest.param([gone(result=Result.FAILED)], [], id="what did not work is not told as done"),
         pytest.param([Outcome(create(), Result.SKIPPED)], [], id="nor what was not tried"),
@@ -74,7 +118,12 @@ def told(*outcomes, plan=None, sight=SIGHT):
         ),
         pytest.param(
             [Outcome(DeleteHead(head("h"), Reason.POD_FAILED, "phase Failed"), Result.DONE, deleted=(head("h"),))],
-            [("DeletedHeadPod", "Deleted head Pod team-a/h; phase Failed")],
+            [
+                (
+                    "DeletedHeadPod",
+                    HEAD_IS_LOST,
+                )
+            ],
             id="a lost head",
         ),
         pytest.param(
@@ -88,6 +137,35 @@ def told(*outcomes, plan=None, sight=SIGHT):
             id="a changed one not",
         ),
         pytest.param(
+            [
+                Outcome(Apply(ChildKey(kind, "x"), {}, Reason.CHILD_WANTED), Result.DONE)
+                for kind in ("Role", "RoleBinding", "ServiceAccount", "Ingress", "Job", "Secret")
+            ],
+            [
+                ("CreatedRole", "Created role team-a/x"),
+                ("CreatedRoleBinding", "Created role binding team-a/x"),
+                ("CreatedServiceAccount", "Created service account team-a/x"),
+                ("CreatedIngress", "Created ingress team-a/x"),
+                ("CreatedRedisCleanupJob", "Created Redis cleanup Job team-a/x"),
+            ],
+            id="children by the names that KubeRay gives them",
+        ),
+        pytest.param(
+            [Outcome(Apply(ChildKey("Ingress", "i"), {}, Reason.CHILD_CHANGED), Result.DONE)],
+            [("UpdatedIngress", "Updated ingress team-a/i")],
+            id="but a changed ingress is told",
+        ),
+        pytest.param(
+            [Outcome(DeleteChild(ChildKey("Ingress", "i"), "u"), Result.DONE)],
+            [("DeletedIngress", "Deleted ingress team-a/i")],
+            id="and one that is switched off",
+        ),
+        pytest.param(
+            [Outcome(Apply(ChildKey("Service", "s"), {}, Reason.CHILD_CHANGED), Result.REFUSED, "immutable")],
+            [("FailedToUpdateService", "Failed to update service team-a/s, immutable")],
+            id="a child that is refused",
+        ),
+        pytest.param(
             [gone(n, Reason.SUSPENDED) for n in range(3)],
             [("DeletedPod", "Deleted Pods for RayCluster team-a/demo due to suspension")],
             id="a suspension is one Event",
@@ -95,12 +173,17 @@ def told(*outcomes, plan=None, sight=SIGHT):
         pytest.param([gone(0, Reason.UPGRADE)], [], id="an upgrade is told when the head goes, which is last"),
         pytest.param(
             [Outcome(DeleteHead(head("h"), Reason.UPGRADE), Result.DONE, deleted=(head("h"),))],
-            [("DeletedPod", "Deleted Pods for RayCluster team-a/demo due to spec change")],
+            [
+                (
+                    "DeletedPod",
+                    "Deleted all Pods for RayCluster team-a/demo due to spec change with Recreate upgradeStrategy",
+                )
+            ],
             id="and then once",
         ),
         pytest.param(
             [Outcome(create(n), Result.REFUSED, "quota") for n in range(3)],
-            [("FailedToCreateWorkerPod", "Failed to create worker Pod for the cluster team-a/demo, group g: quota")],
+            [("FailedToCreateWorkerPod", "Failed to create worker Pod for the cluster team-a/demo, quota (group g)")],
             id="one cause, one Event",
         ),
     ],
@@ -131,14 +214,63 @@ def test_notices_and_mistakes_are_told_once():
             Blocker("Other", "spec.b", "is worse"),
         ),
     )
-    want = [("InvalidRayClusterSpec", "spec.a: is wrong; fix it; spec.b: is worse"), ("Odd", "something odd")]
+    text = "The RayCluster spec is invalid team-a/demo: spec.a: is wrong; fix it; spec.b: is worse"
+    want = [("InvalidRayClusterSpec", text), ("Odd", "something odd")]
     assert told(plan=plan) == want
     sight = snapshot(cluster(group()), memory=remember(Memory(1), plan, Outcomes(), NOW))
     assert told(plan=plan, sight=sight) == []
 
 
-def test_single_hosts_are_told_by_name():
+FAILED = PodStatus(
+    phase="Failed",
+    reason="Evicted",
+    container_statuses=(
+        ContainerStatus("ray", state=ContainerStates(terminated=ContainerState(reason="Error", exit_code=1))),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "status", "want"),
+    [
+        (Reason.WORKERS_TO_DELETE, PodStatus(), "Deleted pod team-a/w0"),
+        (Reason.SCALE_DOWN, PodStatus(), "Deleted Pod team-a/w0"),
+        (
+            Reason.POD_FAILED,
+            FAILED,
+            (
+                "Deleted worker Pod team-a/w0; Pod status: Failed (Evicted); Pod restart policy: Always; "
+                "Ray container terminated status: exit code 1, Error"
+            ),
+        ),
+        (Reason.HOST_TERMINATING, PodStatus(), "Deleted worker Pod team-a/w0 for group g: why"),
+    ],
+)
+def test_single_hosts_are_told_by_name_as_kuberay_does(reason, status, want):
+    (pod,) = singles(1)
+    pod = structs.replace(pod, status=status)
+    action = DeleteSlice("g", 0, "w0", (pod,), reason, "why")
+    sight = snapshot(cluster(group()))
+    outcome = Outcome(action, Result.DONE, deleted=(pod,))
+    assert told(outcome, sight=sight) == [("DeletedWorkerPod", want)]
+
+
+def test_of_a_failed_slice_the_host_that_failed_is_named():
+    first, second, *others = hosts(0)
+    second = structs.replace(second, status=FAILED)
+    action = DeleteSlice("g", 0, "g-s0", (first, second, *others), Reason.POD_FAILED, "phase Failed")
+    ((_, note),) = told(Outcome(action, Result.DONE, deleted=action.pods))
+    assert note.startswith(f"Deleted worker Pod team-a/{second.name} for group g: Pod status: Failed (Evicted); ")
+    assert note.endswith("exit code 1, Error (slice g-0, 4 hosts)")
+
+
+def test_a_created_single_host_is_told_by_name():
     action = CreateSlice("g", 0, "w0", 1, (HostName(0, "w0"),), Reason.SCALE_UP)
-    assert told(Outcome(action, Result.DONE, created=singles(1))) == [
-        ("CreatedWorkerPod", "Created worker Pod team-a/w0")
-    ]
+    outcome = Outcome(action, Result.DONE, created=singles(1))
+    assert told(outcome, sight=snapshot(cluster(group()))) == [("CreatedWorkerPod", "Created worker Pod team-a/w0")]
+
+
+def test_a_doubt_is_not_told_like_a_mistake():
+    plan = Plan(notices=(Notice("key", "InvalidRayClusterSpec", "something odd", action="Validate"),))
+    want = "The RayCluster spec may not work as meant team-a/demo: something odd"
+    assert told(plan=plan) == [("InvalidRayClusterSpec", want)]

@@ -166,4 +166,4 @@ def test_what_holds_has_been_told_and_what_is_over_may_be_told_again():
 
 def test_a_refusal_that_comes_every_pass_has_been_told():
     outcome = Outcome(Apply(ChildKey("Service", "s"), {}, Reason.CHILD_CHANGED), Result.REFUSED, "forbidden")
-    assert after(outcome).announced == {"FailedToCreateService/forbidden"}
+    assert after(outcome).announced == {"FailedToUpdateService/forbidden"}
