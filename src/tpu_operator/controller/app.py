@@ -22,7 +22,7 @@ from tpu_operator.controller.node_plugin import with_known_platform
 from tpu_operator.controller.observer import Observer
 from tpu_operator.controller.reconciler import Reconciler
 from tpu_operator.controller.reporter import Reporter
-from tpu_operator.errors import ApiError, Gone, InvalidInput, Gone
+from tpu_operator.errors import ApiError, Gone, InvalidInput
 from tpu_operator.kube.client import Client
 from tpu_operator.kube.credentials import load_credentials
 from tpu_operator.kube.events import EventSink

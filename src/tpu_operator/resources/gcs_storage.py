@@ -12,8 +12,9 @@ from tpu_operator.resources.tree import mapping, text_list, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from decimal import Decimal
 
-    from tpu_operator.api.json import JsonObject, JsonValue
+    from tpu_operator.api.json import JsonObject
     from tpu_operator.api.raycluster import GcsStorage, RayCluster
     from tpu_operator.config import OperatorConfig
 
@@ -100,9 +101,9 @@ def _size(spec: JsonObject) -> str:
     return str(mapping(mapping(spec.get("resources")).get("requests")).get("storage"))
 
 
-def _bytes(size: str) -> JsonValue:
+def _bytes(size: str) -> Decimal | str:
     try:
-        return str(Quantity.parse(size).amount)
+        return Quantity.parse(size).amount
     except InvalidQuantity:
         return size
 

@@ -58,4 +58,3 @@ def role_bindings(cluster: RayCluster, _: OperatorConfig) -> tuple[JsonObject, .
     }
     role: JsonObject = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": rbac_name(cluster)}
     return ({**binding, "subjects": [account], "roleRef": role},)
-
