@@ -39,6 +39,7 @@ check: $(READY)  ## Lint, types, layers, generated files
 	$(BIN)/lint-imports
 	$(BIN)/python scripts/generate_crd.py --check
 	$(BIN)/python scripts/generate_docs.py --check
+	$(BIN)/python scripts/generate_topologies.py --check
 
 format: $(READY)  ## Format the code
 	$(BIN)/ruff format .
@@ -55,6 +56,7 @@ bench: $(READY)  ## Measure the operator (OPERATOR='CMD' for another one)
 generate: $(READY)  ## Generate crds/ and the reference pages from the code
 	$(BIN)/python scripts/generate_crd.py
 	$(BIN)/python scripts/generate_docs.py
+	$(BIN)/python scripts/generate_topologies.py
 
 lock: $(READY)  ## Pin the requirements anew, with hashes
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url -q -o requirements/runtime.txt --custom-compile-command "make lock"

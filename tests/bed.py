@@ -176,8 +176,9 @@ class Bed:
         return found
 
     async def until_live(self, count: int, cluster: str | None = None, seconds: float = SECONDS) -> list[Json]:
-        """Wait until `count` pods are alive, the head included; give all pods."""
-        return await self.until(f"{count} live pods", lambda pods: sum(map(alive, pods)) == count, cluster, seconds)
+        """Wait until `count` pods are alive, the head included; give these."""
+        pods = await self.until(f"{count} live pods", lambda pods: sum(map(alive, pods)) == count, cluster, seconds)
+        return [pod for pod in pods if alive(pod)]
 
     async def warnings(self, reason: str) -> list[str]:
         """Texts of the Events of that reason."""

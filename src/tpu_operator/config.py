@@ -228,6 +228,9 @@ class OperatorConfig(BaseModel):
     ] = DEFAULT_GATES
     """Gates to turn on or off, `A=true,B=false` or a mapping; what is not named keeps its default."""
 
+    network_policy_dns: bool = True
+    """Let pods ask for names where a network policy of the RayCluster denies all that goes out."""
+
     random_pod_delete: Annotated[bool, KubeRay(env="ENABLE_RANDOM_POD_DELETE")] = False
     """Let the operator itself choose victims of a scale-down although the autoscaler is on."""
 

@@ -42,6 +42,9 @@ Type: TypeAlias = Any  # what annotations consist of: a class, or one of typing'
 NAME: Final = f"{names.PLURAL}.{names.GROUP}"
 
 ADDITIONS: Final[Mapping[str, str]] = {
+    "v1alpha1.spec.workerGroupSpecs[].numOfHosts": (
+        "whoever writes an object by the old version would take its slices apart: there is one stored object for both"
+    ),
     "v1.status.workerGroups": "slices are what this operator counts in; KubeRay's status knows pods only",
 }
 """What KubeRay's CRD lacks, as path and reason. Nothing that it accepts is refused here."""

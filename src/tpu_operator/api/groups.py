@@ -97,7 +97,7 @@ class WorkerGroupSpec(NodeGroup):
     min_replicas: Annotated[Int32 | None, Crd("Least number of slices.", required=True, default=0)] = None
     max_replicas: Annotated[Int32 | None, Crd("Greatest number of slices.", required=True, default=INT32_MAX)] = None
     num_of_hosts: Annotated[
-        Int32 | None, Crd("Hosts (pods) of each slice, which live and die together.", default=1, v1_only=True)
+        Int32 | None, Crd("Hosts (pods) of each slice, which live and die together.", default=1)
     ] = None
     idle_timeout_seconds: Annotated[
         Int32 | None, Crd("Seconds without work after which a slice may be removed (autoscaler v2).", v1_only=True)

@@ -32,6 +32,7 @@ from tpu_operator.planning.plan import (
 from tpu_operator.planning.planner import plan
 from tpu_operator.planning.pod import Pod
 from tpu_operator.planning.snapshot import Observed, Snapshot
+from tpu_operator.resources.registry import looked_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -123,7 +124,8 @@ def _observed(cluster: RayCluster, objects: list[JsonObject]) -> Observed:
             pods.append(msgspec.convert(json.loads(json.dumps(raw, default=str)), Pod))
         elif owned:
             children[child_key(raw)] = raw
-    return Observed(pods=tuple(pods), children=children)
+    absent = looked_up(cluster, read_config()) - children.keys()
+    return Observed(pods=tuple(pods), children=children, absent=absent)
 
 
 def _plan(cluster: RayCluster, observed: Observed) -> Plan:

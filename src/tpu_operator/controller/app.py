@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import platform
 import random
 import signal
@@ -22,7 +23,7 @@ from tpu_operator.controller.node_plugin import with_known_platform
 from tpu_operator.controller.observer import Observer
 from tpu_operator.controller.reconciler import Reconciler
 from tpu_operator.controller.reporter import Reporter
-from tpu_operator.errors import ApiError, Gone, InvalidInput
+from tpu_operator.errors import ApiError, Gone, InvalidInput, Unauthorized
 from tpu_operator.kube.client import Client
 from tpu_operator.kube.credentials import load_credentials
 from tpu_operator.kube.events import EventSink
@@ -39,6 +40,9 @@ log = structlog.get_logger()
 
 STOP_GRACE = 5.0
 """Seconds that passes under way get to end when the process is told to stop."""
+
+FAREWELL = 0.25
+"""Seconds that TLS connections, kopf's among them, get to close before the loop does, as aiohttp advises."""
 
 LOOK_AGAIN = 1.0
 """Seconds between two looks whether RayClusters are served."""
@@ -59,6 +63,8 @@ class App:
     caches: Caches = field(init=False)
     events: EventSink = field(init=False)
     reconciler: Reconciler = field(init=False)
+    known: asyncio.Event = field(default_factory=asyncio.Event)
+    """It is known which APIs are served."""
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     """The caches of one namespace at least are filled and passes may start."""
     _filled: set[str | None] = field(default_factory=set)
@@ -157,11 +163,32 @@ class App:
         return None if f'"{names.PLURAL}"'.encode() in served else f"{names.API_VERSION} has no {names.PLURAL}"
 
     def _spawn(self) -> None:
-        works = {"caches": self.caches.run(), "events": self.events.run()}
+        works = {"caches": self._fill_caches(), "events": self.events.run()}
         for namespace in self.config.namespaces or (None,):
             works[f"relist {namespace}"] = self._relist(namespace)
             works[f"open {namespace}"] = self._open_when_filled(namespace)
         self._background = [asyncio.create_task(work, name=name) for name, work in works.items()]
+
+    async def _fill_caches(self) -> None:
+        """Watch the kinds of which the API is served, for as long as the process lives."""
+        served = await self._served_apis()
+        self.caches.serve(served)
+        self.reconciler.observer.facts = ClusterFacts(served)
+        self.known.set()
+        await self.caches.run()
+
+    async def _served_apis(self) -> frozenset[str] | None:
+        """All group/versions; None if we may not know. An API that is installed later is found by the next process."""
+        while True:
+            try:
+                answer = json.loads(await self.client.raw("GET", "/apis"))
+            except Unauthorized:
+                return None
+            except ApiError:
+                await asyncio.sleep(LOOK_AGAIN)
+            else:
+                versions = (v["groupVersion"] for group in answer["groups"] for v in group["versions"])
+                return frozenset(versions) | {"v1"}
 
     async def _wind_up(self) -> None:
         """Let passes end and stop what runs beside kopf. As a handler of its own clean-up, for else it waits for all this."""
@@ -176,6 +203,7 @@ class App:
 
         Each namespace by itself, so that one without rights does not stop the others (AD-08).
         """
+        await self.known.wait()
         await self.caches.filled(namespace)
         self._filled.add(namespace)
         self.queue.open()
@@ -230,3 +258,4 @@ async def serve(config: OperatorConfig, stop: asyncio.Event | None = None) -> No
         await refuse_missing_apis(client, config)
         with contextlib.suppress(asyncio.CancelledError):
             await App(await with_known_platform(config, client), client, credentials).run(stop)
+    await asyncio.sleep(FAREWELL)

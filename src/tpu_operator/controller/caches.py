@@ -12,10 +12,13 @@ import msgspec
 
 from tpu_operator.api import names
 from tpu_operator.controller.clusters import Key
+from tpu_operator.controller.lookups import Lookups
+from tpu_operator.controller.resources import resource_of
 from tpu_operator.kube.consistency import OwnWrites
 from tpu_operator.kube.informer import Informer
-from tpu_operator.kube.resource import PODS, Resource
+from tpu_operator.kube.resource import PODS
 from tpu_operator.planning.pod import OwnerReference, Pod
+from tpu_operator.resources.owned import owner_uid
 from tpu_operator.resources.registry import ChildKey, ChildKind, child_kinds, possible_children
 
 if TYPE_CHECKING:
@@ -30,6 +33,12 @@ POD_SELECTOR: Final = f"{names.NODE_TYPE} in ({names.HEAD}, {names.WORKER}),{nam
 Wake = Callable[[Key], None]
 
 
+class ChildAnnotations(msgspec.Struct, frozen=True):
+    """The annotation that the cache needs."""
+
+    made_for: str | None = msgspec.field(name=names.MADE_FOR, default=None)
+
+
 class ChildMeta(msgspec.Struct, frozen=True, rename="camel"):
     """`metadata` of a child, as far as the cache needs it."""
 
@@ -38,6 +47,8 @@ class ChildMeta(msgspec.Struct, frozen=True, rename="camel"):
     uid: str = ""
     resource_version: str = ""
     deletion_timestamp: datetime | None = None
+    labels: dict[str, str] | None = None
+    annotations: ChildAnnotations | None = None
     owner_references: tuple[OwnerReference, ...] = ()
 
 
@@ -50,7 +61,14 @@ class Child:
 
     @property
     def owner(self) -> OwnerReference | None:
-        return next((o for o in self.metadata.owner_references if o.controller), None)
+        """Its controller; of what is to outlive its cluster and so has none, the cluster that it was made for."""
+        controller = next((o for o in self.metadata.owner_references if o.controller), None)
+        made_for = self.metadata.annotations and self.metadata.annotations.made_for
+        if controller is not None or not made_for:
+            return controller
+        return OwnerReference(
+            made_for, names.KIND, (self.metadata.labels or {}).get(names.CLUSTER, ""), controller=True
+        )
 
     @property
     def version(self) -> int:
@@ -81,12 +99,6 @@ def child_of(raw: JsonObject) -> Child:
     return Child(msgspec.convert(raw["metadata"], ChildMeta), raw)
 
 
-def resource_of(kind: ChildKind) -> Resource:
-    """Where objects of a kind live."""
-    group, _, version = kind.api_version.rpartition("/")
-    return Resource(group, version, kind.plural, kind.kind)
-
-
 @dataclass(slots=True)
 class Caches:
     """What is known of the children of all RayClusters, with the own writes that the watches have not shown yet."""
@@ -97,6 +109,8 @@ class Caches:
     pods: Informer[Pod] = field(init=False)
     pod_writes: OwnWrites[Pod, LostCreate] = field(init=False)
     kinds: Mapping[str, tuple[Informer[Child], ...]] = field(init=False)
+    lookups: Lookups = field(init=False)
+    served: frozenset[str] | None = field(init=False, default=None)
     decode_pod: Callable[[bytes | msgspec.Raw], Pod] = field(init=False, default=msgspec.json.Decoder(Pod).decode)
     _applied: dict[str, dict[str, Child]] = field(init=False, default_factory=dict)
 
@@ -112,7 +126,13 @@ class Caches:
             on_relist=self._pods_relisted,
         )
         self.pod_writes = OwnWrites(self.pods)
-        self.kinds = {kind.kind: tuple(self._informers(kind)) for kind in child_kinds(self.config)}
+        self.lookups = Lookups(self.client)
+        self.serve(None)
+
+    def serve(self, served: frozenset[str] | None) -> None:
+        """Choose the kinds to watch, before `run`: those of which the API is served."""
+        self.served = served
+        self.kinds = {kind.kind: tuple(self._informers(kind)) for kind in child_kinds(self.config, served)}
 
     def _informers(self, kind: ChildKind) -> Iterable[Informer[Child]]:
         for selector in kind.selectors:
@@ -149,10 +169,12 @@ class Caches:
             key = ChildKey(str(child.raw["kind"]), child.metadata.name)
             mine = child.owner is not None and child.owner.uid == cluster.uid
             (own if mine else foreign)[key] = child.raw
+        for key, raw in self.lookups.found(cluster.uid).items():
+            (own if owner_uid(raw.get("metadata")) == cluster.uid else foreign)[key] = raw
         return own, foreign
 
     def _known(self, cluster: RayCluster) -> Iterable[Child]:
-        wanted = possible_children(cluster, self.config)
+        wanted = possible_children(cluster, self.config, self.served)
         seen: dict[str, Child] = {}
         for kind, informers in self.kinds.items():
             for informer in informers:
@@ -189,6 +211,7 @@ class Caches:
         """The RayCluster is gone: nothing about it stays in memory (OC-25)."""
         self.pod_writes.forget(uid)
         self._applied.pop(uid, None)
+        self.lookups.forget(uid)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         known = self.pod_writes.awaited(new.uid) if old is None and new is not None else old

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, assert_never
 import msgspec
 
 from tpu_operator.api import names
-from tpu_operator.controller.caches import LostCreate, resource_of
+from tpu_operator.controller.caches import LostCreate
 from tpu_operator.controller.clusters import Key
 from tpu_operator.controller.observer import pod_of
+from tpu_operator.controller.resources import resource_of
+from tpu_operator.controller.secret_values import with_values
 from tpu_operator.controller.slow_start import SlowStart
 from tpu_operator.errors import AnswerLost, ApiError, Conflict, Gone, Refused, Unauthorized
 from tpu_operator.kube.resource import PODS, Resource
@@ -34,10 +36,12 @@ from tpu_operator.planning.plan import (
 from tpu_operator.planning.pod import OwnerReference
 from tpu_operator.planning.slices import pod_gone_by
 from tpu_operator.planning.upgrade import recreate_hash
+from tpu_operator.resources.owned import owner_uid
 from tpu_operator.resources.pods.head import head_pod
 from tpu_operator.resources.pods.place import Place
 from tpu_operator.resources.pods.worker import WorkerBlueprint
-from tpu_operator.resources.registry import child_kinds
+from tpu_operator.resources.registry import Update, child_kinds
+from tpu_operator.resources.tree import text_list
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -51,7 +55,7 @@ if TYPE_CHECKING:
     from tpu_operator.planning.plan import Plan
     from tpu_operator.planning.pod import Pod
     from tpu_operator.planning.snapshot import Snapshot
-    from tpu_operator.resources.registry import ChildKey
+    from tpu_operator.resources.registry import ChildKey, ChildKind
 
 RAYCLUSTERS = Resource(names.GROUP, names.VERSION, names.PLURAL, names.KIND)
 SEND_AGAIN = (0.2, 0.8)
@@ -123,7 +127,7 @@ class _Execution:
         try:
             outcome = await work
         except ApiError as error:
-            outcome = Outcome(action, result_of(error), self._stable(error.message))
+            outcome = Outcome(action, result_of(error), self._stable(error.message), cause=error.cause)
         self.results[id(action)] = outcome
         return outcome
 
@@ -305,7 +309,7 @@ class _Execution:
         async with self.executor.limiter.slot(self.key):
             with contextlib.suppress(Gone):
                 await self.executor.client.delete(
-                    self._resource(action.key),
+                    resource_of(self._kind(action.key)),
                     self.cluster.namespace,
                     action.key.name,
                     uid=action.uid,
@@ -317,20 +321,56 @@ class _Execution:
 
     async def _apply(self, action: Apply) -> Outcome:
         """Server-side apply. Before the first one it is made sure that the name is free: foreign objects stay untouched."""
-        resource = self._resource(action.key)
-        name, namespace = action.key.name, self.cluster.namespace
+        kind = self._kind(action.key)
+        if kind.update is Update.CREATE_ONLY:
+            return await self._create_child(action, kind)
+        resource, name, namespace = resource_of(kind), action.key.name, self.cluster.namespace
         live = self.snapshot.observed.children.get(action.key)
         async with self.executor.limiter.slot(self.key):
             if live is None:
                 live = await self._live(resource, name)
-            if live is not None and _controller_uid(live) != self.cluster.uid:
-                return Outcome(action, Result.REFUSED, f"{action.key.kind} {name} belongs to somebody else")
+            if live is not None and owner_uid(live.get("metadata")) != self.cluster.uid:
+                return _taken(action)
             answer = await self.executor.client.apply(resource, namespace, name, _guarded(action.manifest, live))
         self.executor.caches.applied(answer)
-        return Outcome(action, Result.DONE, applied=None if action.key.kind == "Secret" else answer)
+        return Outcome(action, Result.DONE, applied=answer)
 
-    def _resource(self, key: ChildKey) -> Resource:
-        return next(resource_of(kind) for kind in child_kinds(self.executor.config) if kind.kind == key.kind)
+    async def _create_child(self, action: Apply, kind: ChildKind) -> Outcome:
+        """POST an object that is never changed later, or give one of ours what it lacks.
+
+        Values of a Secret are made here, and nothing keeps them: the answer is asked for without them.
+        """
+        resource, name, namespace = resource_of(kind), action.key.name, self.cluster.namespace
+        body = with_values(action.manifest)
+        live = self.snapshot.observed.children.get(action.key)
+        async with self.executor.limiter.slot(self.key):
+            if live is not None:
+                lacking = {"metadata": {"uid": _uid(live)}, "stringData": body.get("stringData")}
+                await self.executor.client.patch(resource, namespace, name, lacking, decode=_nothing)
+                answer: JsonObject | None = None
+            else:
+                answer = await self._created_child(kind, name, body)
+        if answer is not None and owner_uid(answer.get("metadata")) != self.cluster.uid:
+            return _taken(action)
+        if answer is not None and kind.watched:
+            self.executor.caches.applied(answer)
+        self.executor.caches.lookups.written(self.cluster.uid, action.key)
+        return Outcome(action, Result.DONE)
+
+    async def _created_child(self, kind: ChildKind, name: str, body: JsonObject) -> JsonObject:
+        """The object of that name: new, or the one that is there already, whosever it is."""
+        resource, hidden = resource_of(kind), not kind.watched
+        try:
+            return await self.executor.client.create(resource, self.cluster.namespace, body, metadata_only=hidden)
+        except Conflict as error:
+            found = await self._live(resource, name)
+            if error.reason != "AlreadyExists" or found is None:
+                raise
+            return found
+
+    def _kind(self, key: ChildKey) -> ChildKind:
+        kinds = child_kinds(self.executor.config, self.snapshot.facts.served)
+        return next(kind for kind in kinds if kind.kind == key.kind)
 
     async def _live(self, resource: Resource, name: str) -> JsonObject | None:
         try:
@@ -345,10 +385,26 @@ class _Execution:
         return Outcome(action, Result.DONE)
 
     async def _finalizers(self, action: PatchFinalizers) -> Outcome:
-        version = self.cluster.metadata.resource_version
-        body = {"metadata": {"resourceVersion": version, "finalizers": list(action.finalizers)}}
+        """A JSON patch that applies to the very list that was seen: a finalizer that somebody else adds meanwhile stays.
+
+        The object's version would not do: our own status writes have taught us newer ones than that of the list.
+        """
+        path, known = "/metadata/finalizers", list(self.cluster.metadata.finalizers)
+        body: list[JsonObject] = [
+            {"op": "test", "path": "/metadata/uid", "value": self.cluster.uid},
+            {"op": "test", "path": path, "value": text_list(known) if known else None},
+            {"op": "add", "path": path, "value": text_list(list(action.finalizers))},
+        ]
         async with self.executor.limiter.slot(self.key):
-            await self.executor.client.patch(RAYCLUSTERS, self.cluster.namespace, self.cluster.name, body)
+            try:
+                await self.executor.client.patch(
+                    RAYCLUSTERS, self.cluster.namespace, self.cluster.name, body, decode=_nothing
+                )
+            except Gone:
+                pass  # with the last finalizer the object goes
+            except Refused as error:
+                # A test that failed: look again, then try again.
+                return Outcome(action, Result.FAILED, error.message)
         return Outcome(action, Result.DONE)
 
     def _stable(self, message: str) -> str:
@@ -383,20 +439,25 @@ def _deadline(pod: Pod, now: datetime) -> datetime:
     return pod_gone_by(pod, now) if pod.spec.node_name else now + timedelta(seconds=1)
 
 
-def _controller_uid(live: JsonObject) -> str:
-    metadata = live.get("metadata")
-    owners = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
-    for owner in owners if isinstance(owners, list) else ():
-        if isinstance(owner, dict) and owner.get("controller"):
-            return str(owner.get("uid"))
-    return ""
+def _taken(action: Apply) -> Outcome:
+    """The name belongs to an object of somebody else, which is left alone."""
+    return Outcome(action, Result.REFUSED, f"{action.key.kind} {action.key.name} belongs to somebody else")
+
+
+def _nothing(_: bytes | msgspec.Raw) -> None:
+    """Decoder of an answer that nobody wants to read."""
+
+
+def _uid(live: JsonObject) -> str:
+    metadata = live["metadata"]
+    assert isinstance(metadata, dict)
+    return str(metadata["uid"])
 
 
 def _guarded(manifest: JsonObject, live: JsonObject | None) -> JsonObject:
     """The manifest with the uid of the object that is meant: another one of its name is then a conflict."""
     if live is None:
         return manifest
-    metadata, live_metadata = manifest["metadata"], live["metadata"]
+    metadata = manifest["metadata"]
     assert isinstance(metadata, dict)
-    assert isinstance(live_metadata, dict)
-    return {**manifest, "metadata": {**metadata, "uid": live_metadata["uid"]}}
+    return {**manifest, "metadata": {**metadata, "uid": _uid(live)}}

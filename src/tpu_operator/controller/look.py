@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from tpu_operator.api import names
 from tpu_operator.api.raycluster import RayCluster
-from tpu_operator.controller.caches import child_of, resource_of
 from tpu_operator.controller.executor import RAYCLUSTERS
+from tpu_operator.controller.resources import resource_of
 from tpu_operator.errors import Gone
 from tpu_operator.kube.client import Client
 from tpu_operator.kube.credentials import load_credentials
 from tpu_operator.kube.resource import PODS
 from tpu_operator.planning.pod import Pod
 from tpu_operator.planning.snapshot import Observed
-from tpu_operator.resources.registry import ChildKey, child_kinds, possible_children
+from tpu_operator.resources.owned import owner_uid
+from tpu_operator.resources.registry import ChildKey, child_kinds, looked_up, possible_children
+from tpu_operator.resources.token_secret import without_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,21 +54,22 @@ async def _look_at(client: Client, cluster: RayCluster, config: OperatorConfig) 
     for pod in listing.items:
         owner = pod.controller()
         (own if owner is not None and owner.uid == merged.uid else foreign).append(pod)
-    mine, others = await _children(client, merged, config)
-    return merged, Observed(tuple(own), tuple(foreign), mine, others)
+    return merged, await _seen(client, merged, config, Observed(tuple(own), tuple(foreign)))
 
 
-async def _children(
-    client: Client, cluster: RayCluster, config: OperatorConfig
-) -> tuple[dict[ChildKey, JsonObject], dict[ChildKey, JsonObject]]:
+async def _seen(client: Client, cluster: RayCluster, config: OperatorConfig, pods: Observed) -> Observed:
+    """`pods` with the children beside them."""
     kinds = {kind.kind: kind for kind in child_kinds(config)}
     own: dict[ChildKey, JsonObject] = {}
     foreign: dict[ChildKey, JsonObject] = {}
-    for key in possible_children(cluster, config):
+    absent: set[ChildKey] = set()
+    watched = {key for key in possible_children(cluster, config) if kinds[key.kind].watched}
+    for key in sorted(watched | looked_up(cluster, config)):
         try:
             raw = await client.get(resource_of(kinds[key.kind]), cluster.namespace, key.name)
         except Gone:
+            absent.add(key)
             continue
-        owner = child_of(raw).owner
-        (own if owner is not None and owner.uid == cluster.uid else foreign)[ChildKey(*key)] = raw
-    return own, foreign
+        raw = without_values(raw) if key.kind == "Secret" else raw
+        (own if owner_uid(raw.get("metadata")) == cluster.uid else foreign)[key] = raw
+    return replace(pods, children=own, foreign_children=foreign, absent=frozenset(absent))

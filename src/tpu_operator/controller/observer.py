@@ -69,6 +69,7 @@ class Observer:
             foreign_pods=tuple(self._foreign_pods(cluster)),
             children=own,
             foreign_children=foreign,
+            absent=self.caches.lookups.absent(cluster.uid),
         )
 
     def _pods(self, cluster: RayCluster) -> tuple[Pod, ...]:

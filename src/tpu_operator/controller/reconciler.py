@@ -14,6 +14,7 @@ from tpu_operator.kube.resource import PODS
 from tpu_operator.planning.memory import Backoff, Memory
 from tpu_operator.planning.planner import plan as make_plan
 from tpu_operator.planning.remember import remember
+from tpu_operator.resources.registry import looked_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,6 +64,7 @@ class Reconciler:
     async def reconcile(self, key: Key) -> None:
         """Bring one RayCluster closer to what its spec says."""
         await self._settle(key)
+        await self._look_up(key)
         started = perf_counter()
         snapshot = self.observer.observe(key)
         self._forget_old(key, snapshot.cluster.uid if snapshot else None)
@@ -72,7 +74,7 @@ class Reconciler:
         thinking = perf_counter() - started
         outcomes = await self.executor.execute(snapshot, plan, self._may_go_on)
         uid = snapshot.cluster.uid
-        again = None if plan.hold else await self.reporter.report(snapshot, plan, outcomes)
+        again = await self.reporter.report(snapshot, plan, outcomes)
         memory = self.observer.memories.get(uid, Memory()).of_generation(snapshot.cluster.generation)
         self.observer.memories[uid] = remember(memory, plan, outcomes, self.observer.clock())
         _log_pass(snapshot, plan, outcomes, perf_counter() - started)
@@ -86,7 +88,7 @@ class Reconciler:
     def _come_again(self, key: Key, plan: Plan, outcomes: Outcomes, again: float | None) -> None:
         if outcomes.retry:
             self.queue.retry(key)
-        elif not plan.empty and plan.hold is None:
+        elif not plan.empty:
             # What has just been done may make the next step possible: look once more.
             self.queue.add_after(key, max(self.rest(key), 0.05))
         waits = [w for w in (again, plan.requeue_after, self.observer.config.resync) if w is not None]
@@ -95,7 +97,7 @@ class Reconciler:
 
     def _refusals(self, key: Key) -> tuple[Backoff, ...]:
         memory = self.observer.memories.get(self.uids.get(key, ""), Memory())
-        return tuple(memory.refusals.values())
+        return (*memory.refusals.values(), *memory.refused_children.values())
 
     def _forget_old(self, key: Key, uid: str | None) -> None:
         """Drop what is remembered of the object that had this name before (OC-25, DK-04)."""
@@ -129,6 +131,12 @@ class Reconciler:
             log.warning("cannot settle own writes", cluster=str(key), error=error.message)
         if writes.overlay(cluster.uid).unsettled:
             self.queue.add_after(key, UNSETTLED_AGAIN)
+
+    async def _look_up(self, key: Key) -> None:
+        """What the plan must know of and no watch shows."""
+        cluster = self.clusters.get(key)
+        if cluster is not None and cluster.metadata.deletion_timestamp is None:
+            await self.caches.lookups.refresh(cluster, looked_up(cluster, self.observer.config))
 
     async def _look_for(self, cluster: RayCluster, lost: Unsettled[LostCreate]) -> None:
         """GET it, and if it is not there, send it again under the same name: it can never be there twice."""

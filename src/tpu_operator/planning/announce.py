@@ -108,7 +108,7 @@ def _child(snapshot: Snapshot, key: ChildKey, deed: _Deed) -> Iterator[Announcem
         yield Announcement(f"{deed.done}{noun.word}", deed.action, note)
 
 
-_BY_SPEC = frozenset({Reason.SUSPENDED, Reason.UPGRADE})
+_BY_SPEC = frozenset({Reason.SUSPENDED, Reason.UPGRADE, Reason.CLUSTER_DELETED})
 _LOST = frozenset({Reason.POD_FAILED, Reason.RAY_CONTAINER_ENDED})
 
 

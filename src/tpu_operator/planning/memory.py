@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tpu_operator.resources.registry import ChildKey
+
 
 class SliceKey(NamedTuple):
     """Address of a slice in a cluster: it outlives the incarnations of the slice."""
@@ -31,6 +33,7 @@ class Backoff:
     count: int
     until: datetime
     message: str = ""
+    cause: str = ""
 
     def waits(self, now: datetime) -> float:
         """Seconds left, 0 if the next try may start."""
@@ -65,6 +68,7 @@ class Memory:
     `repairs`: slices recreated after a failure.
     `uncreated`: hosts whose creation failed in a way that leaves no doubt that they never existed.
     `announced`: keys of notices already told in an Event, so that each is told once.
+    `refused_children`: children other than pods that the API server refused, cleared by a new generation too.
     """
 
     generation: int = 0
@@ -72,7 +76,10 @@ class Memory:
     repairs: Mapping[SliceKey, Backoff] = field(default_factory=dict)
     uncreated: frozenset[HostKey] = frozenset()
     announced: frozenset[str] = frozenset()
+    refused_children: Mapping[ChildKey, Backoff] = field(default_factory=dict)
 
     def of_generation(self, generation: int) -> Memory:
         """A changed spec gets a fresh chance: refusals of the old one no longer hold it back."""
-        return self if generation == self.generation else replace(self, generation=generation, refusals={})
+        if generation == self.generation:
+            return self
+        return replace(self, generation=generation, refusals={}, refused_children={})

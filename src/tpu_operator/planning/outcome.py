@@ -32,7 +32,7 @@ class Outcome:
 
     `created` and `deleted` are the pods for which the API server said yes; of a slice that is rolled back, none are left.
     `applied` is the child as the API server has it now, Secrets excepted. `uncreated` are host indices of a slice that
-    certainly were not created.
+    certainly were not created. `cause` is the API server's own name for why, where it gave one.
     """
 
     action: Action
@@ -42,6 +42,7 @@ class Outcome:
     deleted: tuple[Pod, ...] = ()
     uncreated: tuple[int, ...] = ()
     applied: JsonObject | None = None
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,7 +128,7 @@ class StampPod:
 
 @dataclass(frozen=True, slots=True)
 class PatchFinalizers:
-    """Set the RayCluster's finalizers to `finalizers`."""
+    """Set the RayCluster's finalizers to `finalizers`, if they are still those of the snapshot."""
 
     finalizers: tuple[str, ...]
     reason: Reason = Reason.FINALIZER
@@ -193,6 +193,15 @@ class Part:
     waiting: tuple[Waiting, ...] = ()
     repairs: tuple[SliceKey, ...] = ()
 
+    def plus(self, part: Part) -> Part:
+        return Part(
+            self.actions + part.actions,
+            self.notices + part.notices,
+            self.blockers + part.blockers,
+            self.waiting + part.waiting,
+            self.repairs + part.repairs,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -217,6 +226,11 @@ class Plan:
     def empty(self) -> bool:
         """Nothing is to be done: the cluster has converged, or must be left alone."""
         return not self.actions
+
+    def without_new_pods(self) -> Plan:
+        """The plan as far as it does not depend on what pods need first."""
+        kept = tuple(a for a in self.actions if not isinstance(a, CreateHead | CreateSlice))
+        return replace(self, actions=kept)
 
     def plus(self, part: Part) -> Plan:
         return replace(

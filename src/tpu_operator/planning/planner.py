@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 
 from tpu_operator.api import names
 from tpu_operator.planning.children import plan_children
+from tpu_operator.planning.deletion import plan_deletion
+from tpu_operator.planning.emptying import delete_all, delete_workers
 from tpu_operator.planning.heads import heads_of, plan_head
-from tpu_operator.planning.plan import Action, DeleteHead, DeleteSlice, Hold, Notice, Part, Plan, Reason, Waiting
-from tpu_operator.planning.slices import partition
+from tpu_operator.planning.not_yet import not_offered, without_effect
+from tpu_operator.planning.plan import Action, Hold, Notice, Part, Plan, Reason, Waiting
+from tpu_operator.planning.prerequisites import prerequisites
 from tpu_operator.planning.suspend import step_of_suspension
 from tpu_operator.planning.upgrade import outdated, restamp
 from tpu_operator.planning.validation import validate, warnings
@@ -17,7 +20,6 @@ from tpu_operator.planning.workers import plan_workers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tpu_operator.planning.pod import Pod
     from tpu_operator.planning.snapshot import Snapshot
     from tpu_operator.planning.suspend import SuspendStep
 
@@ -38,16 +40,19 @@ def plan(snapshot: Snapshot) -> Plan:
     object become blockers: nothing is created or deleted then.
     """
     cluster = snapshot.cluster
+    if cluster.metadata.deletion_timestamp is not None:
+        return plan_deletion(snapshot)
     if cluster.spec.managed_by is not None and cluster.spec.managed_by != OPERATOR:
         return Plan(hold=Hold.EXTERNALLY_MANAGED)
-    if cluster.metadata.deletion_timestamp is not None:
-        return Plan(hold=Hold.DELETING)
-    blockers = validate(cluster, snapshot.config)
+    blockers = (*validate(cluster, snapshot.config), *not_offered(cluster))
     if any(b.group is None for b in blockers):
         return Plan(blockers=blockers)
     held_groups = frozenset(b.group for b in blockers if b.group is not None)
-    told = Part(blockers=blockers, notices=(*warnings(cluster, snapshot.config), *_foreign_pods(snapshot)))
-    return Plan.of((told, plan_children(snapshot), *_pods(snapshot, held_groups)))
+    doubts = (*warnings(cluster, snapshot.config), *without_effect(cluster))
+    told = Part(blockers=blockers, notices=(*doubts, *_foreign_pods(snapshot)))
+    first = prerequisites(snapshot)
+    decided = Plan.of((told, first, plan_children(snapshot), *_pods(snapshot, held_groups)))
+    return decided.without_new_pods() if first.waiting else decided
 
 
 def _pods(snapshot: Snapshot, held_groups: frozenset[str]) -> Iterator[Part]:
@@ -79,27 +84,7 @@ def _suspension(step: SuspendStep, snapshot: Snapshot) -> Iterator[Waiting]:
 def _recreate(snapshot: Snapshot) -> tuple[Action, ...]:
     """Delete the workers, and only then the head: it alone tells that the pods are of an old spec (quirk 38)."""
     text = "the spec has changed and upgradeStrategy is Recreate"
-    return tuple(_delete_workers(snapshot, Reason.UPGRADE, text)) or delete_all(snapshot, Reason.UPGRADE, text)
-
-
-def delete_all(snapshot: Snapshot, reason: Reason, detail: str) -> tuple[Action, ...]:
-    """Delete every own pod that is not on its way out, slice by slice."""
-    heads = tuple(DeleteHead(h, reason, detail) for h in heads_of(snapshot) if h.uid and not h.terminating)
-    return (*heads, *_delete_workers(snapshot, reason, detail))
-
-
-def _delete_workers(snapshot: Snapshot, reason: Reason, detail: str) -> Iterator[DeleteSlice]:
-    by_group: dict[str, list[Pod]] = {}
-    for pod in sorted(snapshot.observed.pods, key=lambda p: p.name):
-        if pod.node_type == names.WORKER and pod.uid and not pod.terminating:
-            by_group.setdefault(pod.group, []).append(pod)
-    specs = {g.group_name: g for g in snapshot.cluster.spec.worker_group_specs}
-    for group, pods in sorted(by_group.items()):
-        if group in specs:
-            for s in partition(specs[group], pods):
-                yield DeleteSlice(group, s.index, s.name, s.pods, reason, detail)
-        else:
-            yield DeleteSlice(group, None, group, tuple(pods), reason, detail)
+    return tuple(delete_workers(snapshot, Reason.UPGRADE, text)) or delete_all(snapshot, Reason.UPGRADE, text)
 
 
 def _foreign_pods(snapshot: Snapshot) -> Iterator[Notice]:

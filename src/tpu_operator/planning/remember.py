@@ -10,11 +10,13 @@ from tpu_operator.api import names
 from tpu_operator.planning.heads import HEAD_KEY
 from tpu_operator.planning.memory import Backoff, HostKey, Memory, SliceKey, next_backoff, next_repair
 from tpu_operator.planning.outcome import Outcome, Outcomes, Result
-from tpu_operator.planning.plan import Action, CreateHead, CreateSlice, DeleteHead, DeleteSlice, Plan, Reason
+from tpu_operator.planning.plan import Action, Apply, CreateHead, CreateSlice, DeleteHead, DeleteSlice, Plan, Reason
 from tpu_operator.planning.troubles import trouble_key
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from tpu_operator.resources.registry import ChildKey
 
 REFUSAL_FIRST: Final = 5.0
 REFUSAL_CAP: Final = 60.0
@@ -29,6 +31,7 @@ def remember(memory: Memory, plan: Plan, outcomes: Outcomes, now: datetime) -> M
     return replace(
         memory,
         refusals=_refusals(memory, outcomes, now),
+        refused_children=_refused_children(memory, outcomes, now),
         repairs=_repairs(memory, plan, outcomes, now),
         uncreated=_uncreated(memory, outcomes),
         announced=_announced(plan, outcomes),
@@ -51,6 +54,23 @@ def _refusals(memory: Memory, outcomes: Outcomes, now: datetime) -> dict[str, Ba
             last = None if progress else refusals.get(group)
             refusals[group] = next_backoff(last, now, first=REFUSAL_FIRST, cap=REFUSAL_CAP, message=refused.message)
     return refusals
+
+
+def _refused_children(memory: Memory, outcomes: Outcomes, now: datetime) -> dict[ChildKey, Backoff]:
+    """Per child: refused once more, or over because the API server took it."""
+    refused = dict(memory.refused_children)
+    for outcome in outcomes.items:
+        match outcome.action:
+            case Apply(key=key) if outcome.result is Result.DONE:
+                refused.pop(key, None)
+            case Apply(key=key) if outcome.result is Result.REFUSED:
+                again = next_backoff(
+                    refused.get(key), now, first=REFUSAL_FIRST, cap=REFUSAL_CAP, message=outcome.message
+                )
+                refused[key] = replace(again, cause=outcome.cause)
+            case _:
+                pass
+    return refused
 
 
 def _group(outcome: Outcome) -> str | None:

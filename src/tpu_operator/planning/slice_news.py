@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 FEW: Final = 5
 """Slices of a group that are told of one by one; more in one pass are told of in one sentence."""
 
-_BY_SPEC = frozenset({Reason.SUSPENDED, Reason.UPGRADE})
+_BY_SPEC = frozenset({Reason.SUSPENDED, Reason.UPGRADE, Reason.CLUSTER_DELETED})
+"""Reasons for which all pods go: told of in one Event elsewhere, or not at all, if whoever did it knows."""
 
 
 def told_of_slices(snapshot: Snapshot, outcomes: Outcomes) -> Iterator[Announcement]:

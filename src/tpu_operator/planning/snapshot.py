@@ -22,20 +22,22 @@ class Observed:
     """Objects that are there: the cache with our own writes laid over it.
 
     `pods` are controlled by this cluster's uid; `foreign_pods` carry its label but belong to somebody else.
-    `children` are other kinds, own ones; `foreign_children` have a name that we would use and another controller.
+    `children` are other kinds, own ones; `foreign_children` have a name that we would use and another controller, or
+    are what the user was to make. `absent` is what was looked up by name and is not there. Of Secrets, no values.
     """
 
     pods: tuple[Pod, ...] = ()
     foreign_pods: tuple[Pod, ...] = ()
     children: Mapping[ChildKey, JsonObject] = field(default_factory=dict)
     foreign_children: Mapping[ChildKey, JsonObject] = field(default_factory=dict)
+    absent: frozenset[ChildKey] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What the Kubernetes cluster offers: API group/versions that it serves."""
+    """What the Kubernetes cluster offers: API group/versions that it serves, None if that is not known."""
 
-    served: frozenset[str] = frozenset()
+    served: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

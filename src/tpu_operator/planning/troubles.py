@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 def troubles(snapshot: Snapshot, outcomes: Outcomes) -> Iterator[Announcement]:
     """Refusals, each once. Of refused creates the memory holds the text until they go through, for they pause."""
-    told = {b.message for b in snapshot.memory.refusals.values()}
-    seen = set(snapshot.memory.announced)
+    memory = snapshot.memory
+    told = {b.message for b in (*memory.refusals.values(), *memory.refused_children.values())}
+    seen = set(memory.announced)
     for outcome in _refused(outcomes):
         key = trouble_key(outcome)
         if outcome.message not in told and key not in seen:

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tpu_operator import __version__
 from tpu_operator.api import names
 from tpu_operator.planning.plan import Part, Reason, StampPod
+from tpu_operator.resources.pods.metadata import STAMP
 
 if TYPE_CHECKING:
     from tpu_operator.api.json import JsonObject, JsonValue
     from tpu_operator.api.raycluster import RayCluster
     from tpu_operator.planning.pod import Pod
-
-STAMP = f"tpu-operator/{__version__}"
-"""Value of the annotation ray.io/kuberay-version. It differs from KubeRay's, so that its clusters are never recreated."""
 
 _OF_NO_POD = (
     "upgradeStrategy",

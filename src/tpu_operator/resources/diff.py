@@ -27,7 +27,19 @@ def covers(live: JsonObject, desired: JsonObject) -> bool:
     What others or the API server add does not matter. Fields that we own but no longer want are read from
     `metadata.managedFields`; without these they are not noticed.
     """
-    return _is_in(desired, live) and not any(_owned_in_vain(live, desired))
+    exact = desired.get("kind") != "NetworkPolicy" or _as_long(desired.get("spec"), live.get("spec"))
+    return exact and _is_in(desired, live) and not any(_owned_in_vain(live, desired))
+
+
+def _as_long(wanted: JsonValue, found: JsonValue) -> bool:
+    """Whether all lists are as long as we mean: those of a network policy are atomic, and one more lets somebody in."""
+    if found is None:
+        return not wanted
+    if isinstance(wanted, dict):
+        return isinstance(found, dict) and all(_as_long(value, found.get(key)) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        return isinstance(found, list) and len(wanted) == len(found) and all(map(_as_long, wanted, found))
+    return True
 
 
 def _is_in(wanted: JsonValue, found: JsonValue, name: str = "") -> bool:

@@ -41,13 +41,13 @@ def network_policies(cluster: RayCluster, config: OperatorConfig) -> tuple[JsonO
     options = cluster.spec.network_policy
     if options is None or not config.gate(Gate.NETWORK_POLICY):
         return ()
-    head = _policy(cluster, head_policy_name(cluster), names.HEAD, names.HEAD_GROUP)
-    policies = [{**head, "spec": _spec(cluster, config, options, names.HEAD, {}, options.head)}]
+    head = _policy(cluster, head_policy_name(cluster), names.HEAD_GROUP)
+    policies = [{**head, "spec": _spec(cluster, config, options, {names.NODE_TYPE: names.HEAD}, options.head)}]
     by_group = {entry.group_name: entry for entry in options.worker_groups}
     for group in (g.group_name for g in cluster.spec.worker_group_specs):
-        policy = _policy(cluster, group_policy_name(cluster, group), names.WORKER, group)
-        rules = by_group.get(group, options.worker)
-        policies.append({**policy, "spec": _spec(cluster, config, options, names.WORKER, {names.NODE_GROUP: group}, rules)})
+        selected: JsonObject = {names.NODE_TYPE: names.WORKER, names.NODE_GROUP: group}
+        spec = _spec(cluster, config, options, selected, by_group.get(group, options.worker))
+        policies.append({**_policy(cluster, group_policy_name(cluster, group), group), "spec": spec})
     return tuple(policies)
 
 
@@ -57,27 +57,30 @@ def network_policy_names(cluster: RayCluster) -> tuple[str, ...]:
     return (head_policy_name(cluster), *groups)
 
 
-def _policy(cluster: RayCluster, name: str, node_type: str, group: str) -> JsonObject:
-    del node_type
+def is_own_policy(labels: JsonObject) -> bool:
+    """Whether these are labels of a policy that an operator made, perhaps for a group that is no more."""
+    return labels.get(names.CREATED_BY) == names.CREATED_BY_VALUE and names.NODE_GROUP in labels
+
+
+def _policy(cluster: RayCluster, name: str, group: str) -> JsonObject:
     labels: JsonObject = {**common_labels(cluster), names.NODE_GROUP: group}
     return owned(cluster, API_VERSION, KIND, name, labels=labels)
 
 
-def _spec(  # noqa: PLR0913  (a policy has as many parts)
+def _spec(
     cluster: RayCluster,
     config: OperatorConfig,
     options: NetworkPolicyOptions,
-    node_type: str,
-    more: JsonObject,
+    selected: JsonObject,
     rules: NetworkPolicyRules | None,
 ) -> JsonObject:
     types = _TYPES.get(options.mode or "", [_INGRESS, _EGRESS])
     own: JsonObject = {"podSelector": {"matchLabels": {names.CLUSTER: cluster.name}}}
-    labels: JsonObject = {names.CLUSTER: cluster.name, names.NODE_TYPE: node_type, **more}
+    labels: JsonObject = {names.CLUSTER: cluster.name, **selected}
     spec: JsonObject = {"podSelector": {"matchLabels": labels}, "policyTypes": text_list(types)}
     if _INGRESS in types:
         given = [own_copy(rule) for rule in rules.ingress_rules] if rules else []
-        submitter = _job_submitter(cluster) if node_type == names.HEAD else []
+        submitter = _job_submitter(cluster) if selected[names.NODE_TYPE] == names.HEAD else []
         spec["ingress"] = listed([{"from": [own]}, *submitter, *given])
     if _EGRESS in types:
         given = [own_copy(rule) for rule in rules.egress_rules] if rules else []

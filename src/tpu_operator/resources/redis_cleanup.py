@@ -67,7 +67,6 @@ _KEPT_OF_POD: Final = (
     "runtimeClassName",
     "securityContext",
     "tolerations",
-    "volumes",
 )
 _KEPT_OF_CONTAINER: Final = (
     "name",
@@ -148,7 +147,14 @@ def _pod_spec(head: JsonObject, cluster: RayCluster, config: OperatorConfig) -> 
     # Such a container may be the way to Redis; one that runs before the others and ends may wait for what never comes.
     if proxies := [c for c in objects(head.get("initContainers")) if c.get("restartPolicy") == "Always"]:
         spec["initContainers"] = listed(proxies)
+    if volumes := _mounted(objects(head.get("volumes")), [container, *proxies]):
+        spec["volumes"] = listed(volumes)
     return spec
+
+
+def _mounted(volumes: list[JsonObject], containers: list[JsonObject]) -> list[JsonObject]:
+    mounts = {mount.get("name") for container in containers for mount in objects(container.get("volumeMounts"))}
+    return [volume for volume in volumes if volume.get("name") in mounts]
 
 
 def _container(ray: JsonObject, config: OperatorConfig) -> JsonObject:

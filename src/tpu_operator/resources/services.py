@@ -153,3 +153,8 @@ def service_names(cluster: RayCluster) -> tuple[str, ...]:
     own = head_service_name(cluster)
     others = (names.headless_service(cluster.name), names.serve_service(cluster.name))
     return tuple(dict.fromkeys((own, usual, *others)))
+
+
+def is_own_head_service(labels: JsonObject) -> bool:
+    """Whether these are labels of a head service that an operator made, perhaps under a name that the user has changed."""
+    return labels.get(names.NODE_TYPE) == names.HEAD and labels.get(names.CREATED_BY) == names.CREATED_BY_VALUE

@@ -171,6 +171,7 @@ def told(*outcomes, plan=None, sight=SIGHT):
             id="a suspension is one Event",
         ),
         pytest.param([gone(0, Reason.UPGRADE)], [], id="an upgrade is told when the head goes, which is last"),
+        pytest.param([gone(0, Reason.CLUSTER_DELETED)], [], id="who deletes a cluster knows that its pods go"),
         pytest.param(
             [Outcome(DeleteHead(head("h"), Reason.UPGRADE), Result.DONE, deleted=(head("h"),))],
             [
