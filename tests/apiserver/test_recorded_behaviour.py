@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bed import Bed, condition, group, label, name_of, pod_template, raycluster, uid_of
+from bed import Bed, condition, group, label, name_of, pod_template, raycluster, uid_of, workers
 from tpu_operator.api import names
 from tpu_operator.kube.resource import Resource
 
@@ -43,9 +43,9 @@ async def ready_cluster(operator: Bed, pods: int, *groups: Json, **spec: object)
 async def test_what_was_created_is_told_in_the_words_that_tools_look_for(operator: Bed) -> None:
     pods = await ready_cluster(operator, 3, group("small", 2), enableInTreeAutoscaling=True)
     here = operator.namespace
-    workers = {f"Created worker Pod {here}/{name_of(p)}" for p in pods if label(p, names.NODE_TYPE) == names.WORKER}
+    expected = {f"Created worker Pod {here}/{name_of(p)}" for p in pods if label(p, names.NODE_TYPE) == names.WORKER}
     head = next(p for p in pods if label(p, names.NODE_TYPE) == names.HEAD)
-    assert await notes(operator, "CreatedWorkerPod", 2) == workers
+    assert await notes(operator, "CreatedWorkerPod", 2) == expected
     assert await notes(operator, "CreatedHeadPod") == {f"Created head Pod {here}/{name_of(head)}"}
     assert await notes(operator, "CreatedService") == {f"Created service {here}/demo-head-svc"}
     assert await notes(operator, "CreatedRole") == {f"Created role {here}/demo"}
@@ -131,6 +131,24 @@ async def test_a_lost_host_is_named_with_what_became_of_it(operator: Bed) -> Non
     assert note.startswith(f"Deleted worker Pod {operator.namespace}/{name_of(host)} for group pair: ")
     assert "Pod status: Failed (Evicted); Pod restart policy: Always" in note
     assert note.endswith("(slice pair-0, 2 hosts)")
+
+
+async def test_a_slice_that_loses_a_host_before_it_starts_is_made_anew(operator: Bed) -> None:
+    """A pod without a node is gone at once: nobody has seen it terminating."""
+    await operator.create(raycluster("demo", group("four", 1, hosts=4)))
+    before = {uid_of(p) for p in workers(await operator.until_live(5))}
+    await operator.settled()
+    lost = next(p for p in await operator.workers() if label(p, names.HOST_INDEX) == "2")
+    await operator.delete_pod(lost)
+    now = await operator.until(
+        "four new hosts",
+        lambda pods: len(workers(pods)) == len(before) and not before & {uid_of(p) for p in workers(pods)},
+    )
+    assert {label(p, names.HOST_INDEX) for p in workers(now)} == set("0123")
+    assert len({label(p, names.REPLICA_NAME) for p in workers(now)}) == 1
+    (note,) = await notes(operator, "DeletedWorkerPod")
+    assert "for group four: cleanup of incomplete multi-host group, " in note
+    assert note.endswith(" (slice four-0, 3 hosts)")
 
 
 async def test_a_suspension_is_two_conditions_and_one_event(operator: Bed) -> None:

@@ -10,6 +10,7 @@ import structlog
 
 from tpu_operator.controller.resources import resource_of
 from tpu_operator.errors import ApiError, Gone
+from tpu_operator.resources.owned import owner_uid
 from tpu_operator.resources.registry import CHILD_KINDS, ChildKey
 from tpu_operator.resources.token_secret import without_values
 
@@ -25,8 +26,8 @@ log = structlog.get_logger()
 FRESH: Final = 60.0
 """Seconds for which it is believed that what was found is still there."""
 
-FRESH_ABSENCE: Final = 2.0
-"""Seconds for which it is believed that what was not found is still missing."""
+NEWS: Final = 2.0
+"""Seconds for which it is believed that what pods wait for is as it was."""
 
 _KINDS: Final = {kind.kind: kind for kind in CHILD_KINDS}
 
@@ -53,7 +54,7 @@ class Lookups:
         fresh = {key: looks[key] for key in keys if key in looks and looks[key].until > self.clock()}
         for key in sorted(set(keys) - fresh.keys()):
             try:
-                fresh[key] = await self._look(cluster.namespace, key)
+                fresh[key] = await self._look(cluster, key)
             except ApiError as error:
                 log.warning("cannot look up", kind=key.kind, name=key.name, error=error.message)
         if fresh:
@@ -61,12 +62,14 @@ class Lookups:
         else:
             self.forget(cluster.uid)
 
-    async def _look(self, namespace: str, key: ChildKey) -> _Look:
+    async def _look(self, cluster: RayCluster, key: ChildKey) -> _Look:
         try:
-            found = await self.client.get(resource_of(_KINDS[key.kind]), namespace, key.name)
+            found = await self.client.get(resource_of(_KINDS[key.kind]), cluster.namespace, key.name)
         except Gone:
-            return _Look(None, self.clock() + FRESH_ABSENCE)
-        return _Look(_reduced(key, found), self.clock() + FRESH)
+            return _Look(None, self.clock() + NEWS)
+        # A Secret of somebody else is in the way: how that stands matters as much as what is missing.
+        in_the_way = key.kind == "Secret" and owner_uid(found.get("metadata")) != cluster.uid
+        return _Look(_reduced(key, found), self.clock() + (NEWS if in_the_way else FRESH))
 
     def found(self, uid: str) -> dict[ChildKey, JsonObject]:
         """What is there."""

@@ -40,4 +40,4 @@ def _group(snapshot: Snapshot, group: WorkerGroupSpec, pods: list[Pod]) -> Worke
 
 def _state(snapshot: Snapshot, group: WorkerGroupSpec, piece: ObservedSlice) -> SliceState:
     container = group.ray_container
-    return diagnose(piece, str((container or {}).get("name", "")), snapshot.memory.uncreated).state
+    return diagnose(piece, str((container or {}).get("name", "")), snapshot.memory).state

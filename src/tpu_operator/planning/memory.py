@@ -67,6 +67,7 @@ class Memory:
     `refusals`: groups (head: `headgroup`) whose creates the API server refused, cleared by a new generation.
     `repairs`: slices recreated after a failure.
     `uncreated`: hosts whose creation failed in a way that leaves no doubt that they never existed.
+    `complete`: names of slices of which this process has created every host, until it deletes them.
     `announced`: keys of notices already told in an Event, so that each is told once.
     `refused_children`: children other than pods that the API server refused, cleared by a new generation too.
     """
@@ -75,6 +76,7 @@ class Memory:
     refusals: Mapping[str, Backoff] = field(default_factory=dict)
     repairs: Mapping[SliceKey, Backoff] = field(default_factory=dict)
     uncreated: frozenset[HostKey] = frozenset()
+    complete: frozenset[str] = frozenset()
     announced: frozenset[str] = frozenset()
     refused_children: Mapping[ChildKey, Backoff] = field(default_factory=dict)
 

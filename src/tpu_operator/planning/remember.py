@@ -34,6 +34,7 @@ def remember(memory: Memory, plan: Plan, outcomes: Outcomes, now: datetime) -> M
         refused_children=_refused_children(memory, outcomes, now),
         repairs=_repairs(memory, plan, outcomes, now),
         uncreated=_uncreated(memory, outcomes),
+        complete=_complete(memory, outcomes),
         announced=_announced(plan, outcomes),
     )
 
@@ -117,6 +118,20 @@ def _uncreated(memory: Memory, outcomes: Outcomes) -> frozenset[HostKey]:
             case _:
                 pass
     return frozenset(uncreated)
+
+
+def _complete(memory: Memory, outcomes: Outcomes) -> frozenset[str]:
+    """Slices of several hosts that were complete once: what they miss later is a loss, although no host has started."""
+    complete = set(memory.complete)
+    for outcome in outcomes.items:
+        match outcome.action:
+            case CreateSlice(slice_name=name, size=size) if size > 1 and outcome.result is Result.DONE:
+                complete.add(name)
+            case DeleteSlice(slice_name=name) if outcome.deleted:
+                complete.discard(name)
+            case _:
+                pass
+    return frozenset(complete)
 
 
 def _announced(plan: Plan, outcomes: Outcomes) -> frozenset[str]:

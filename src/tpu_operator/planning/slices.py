@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tpu_operator.api import names
 from tpu_operator.planning.health import Loss, loss
-from tpu_operator.planning.memory import HostKey
+from tpu_operator.planning.memory import HostKey, Memory
 from tpu_operator.planning.plan import Reason
 from tpu_operator.planning.pod import whole_number
 
@@ -163,7 +163,7 @@ class Diagnosis:
 
 
 def diagnose(
-    piece: ObservedSlice, ray_container: str, uncreated: frozenset[HostKey] = frozenset(), *, refused: bool = False
+    piece: ObservedSlice, ray_container: str, memory: Memory | None = None, *, refused: bool = False
 ) -> Diagnosis:
     """How a slice stands. `refused`: the group's creates are being refused, so topping up is no hope."""
     if not piece.live:
@@ -174,13 +174,13 @@ def diagnose(
         return Diagnosis(SliceState.RESIZED, Loss(Reason.NUM_OF_HOSTS_CHANGED, f"numOfHosts is now {piece.size}"))
     if not piece.missing:
         return Diagnosis(SliceState.WHOLE)
-    return _partial(piece, uncreated, refused=refused)
+    return _partial(piece, memory or Memory(), refused=refused)
 
 
-def _partial(piece: ObservedSlice, uncreated: frozenset[HostKey], *, refused: bool) -> Diagnosis:
+def _partial(piece: ObservedSlice, memory: Memory, *, refused: bool) -> Diagnosis:
     if refused:
         return Diagnosis(SliceState.BROKEN, Loss(Reason.CREATE_REFUSED, "its other hosts are refused"))
-    if _can_be_topped_up(piece, uncreated):
+    if _can_be_topped_up(piece, memory):
         return Diagnosis(SliceState.FORMING)
     return Diagnosis(SliceState.BROKEN, Loss(Reason.HOST_MISSING, f"{len(piece.live)} of {piece.size} hosts are there"))
 
@@ -198,16 +198,17 @@ def _resized(piece: ObservedSlice) -> bool:
     return any(host >= piece.size for host in piece.hosts)
 
 
-def _can_be_topped_up(piece: ObservedSlice, uncreated: frozenset[HostKey]) -> bool:
+def _can_be_topped_up(piece: ObservedSlice, memory: Memory) -> bool:
     """A slice that was never complete is completed; one that lost a host is made anew (MH-03, MH-04).
 
-    Never complete is sure if no host has started, or if this process itself failed to create just the missing ones.
+    Never complete is sure if this process itself failed to create just the missing hosts. It is likely if no host has
+    started, unless this process knows better: a pod that waits for a node is gone at once when somebody deletes it.
     """
     if piece.built_for != piece.size:
         return False
-    if all(HostKey(piece.name, host) in uncreated for host in piece.missing):
+    if all(HostKey(piece.name, host) in memory.uncreated for host in piece.missing):
         return True
-    return not any(pod.started for pod in piece.live)
+    return piece.name not in memory.complete and not any(pod.started for pod in piece.live)
 
 
 def gone_by(piece: ObservedSlice, now: datetime) -> datetime:

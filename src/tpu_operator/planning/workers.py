@@ -89,7 +89,7 @@ def plan_group(group: Group) -> Part:
         return Part(actions=_deletes(group, {p.name: _SUSPENDED for p in group.slices}))
     refused = group.name in group.snapshot.memory.refusals
     states = {
-        piece.name: diagnose(piece, group.ray_container, group.snapshot.memory.uncreated, refused=refused)
+        piece.name: diagnose(piece, group.ray_container, group.snapshot.memory, refused=refused)
         for piece in group.slices
     }
     doomed = choose_doomed(group, states)

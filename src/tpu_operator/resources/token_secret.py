@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 GENERATED: Final = "<32 random bytes, base64>"
 """Stands for the value. The executor puts one in its place as it creates the Secret; nothing else ever sees it."""
 
+_KEPT_METADATA: Final = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "labels",
+    "ownerReferences",
+    "deletionTimestamp",
+)
+
 
 def token_secrets(cluster: RayCluster, _: OperatorConfig) -> tuple[JsonObject, ...]:
     """The Secret, unless tokens are off, are Kubernetes' own, or are in a Secret of the user's."""
@@ -38,7 +48,7 @@ def has_token(secret: JsonObject) -> bool:
 
 
 def without_values(secret: JsonObject) -> JsonObject:
-    """A Secret with its keys, but without their values."""
+    """A Secret with its keys, but without their values, which kubectl writes into an annotation too."""
     keys: JsonObject = dict.fromkeys(mapping(secret.get("data")), "")
-    kept = ("apiVersion", "kind", "metadata", "type")
-    return {**{field: secret[field] for field in kept if field in secret}, "data": keys}
+    metadata = {k: v for k, v in mapping(secret.get("metadata")).items() if k in _KEPT_METADATA}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": keys}

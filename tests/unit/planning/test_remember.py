@@ -167,3 +167,25 @@ def test_what_holds_has_been_told_and_what_is_over_may_be_told_again():
 def test_a_refusal_that_comes_every_pass_has_been_told():
     outcome = Outcome(Apply(ChildKey("Service", "s"), {}, Reason.CHILD_CHANGED), Result.REFUSED, "forbidden")
     assert after(outcome).announced == {"FailedToUpdateService/forbidden"}
+
+
+# -- slices that were complete -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "want"),
+    [
+        pytest.param(Outcome(create(), Result.DONE, created=hosts(0)), {"g-s0", "g-s9"}, id="created as a whole"),
+        pytest.param(
+            Outcome(create(hosts=1, reason=Reason.TOP_UP), Result.DONE, created=hosts(0)[:1]),
+            {"g-s0", "g-s9"},
+            id="or completed",
+        ),
+        pytest.param(Outcome(create(), Result.FAILED, created=hosts(0)[:3], uncreated=(3,)), {"g-s9"}, id="in part"),
+        pytest.param(Outcome(create(), Result.UNSETTLED), {"g-s9"}, id="who knows"),
+        pytest.param(Outcome(delete(9), Result.DONE, deleted=hosts(9)), set(), id="deleted"),
+        pytest.param(Outcome(delete(9), Result.REFUSED), {"g-s9"}, id="not deleted"),
+    ],
+)
+def test_complete_slices_are_known_until_they_are_deleted(outcome, want):
+    assert after(outcome, memory=Memory(complete=frozenset({"g-s9"}))).complete == want

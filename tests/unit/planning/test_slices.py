@@ -23,7 +23,7 @@ from builders import (
     unready,
 )
 from tpu_operator.api import names
-from tpu_operator.planning.memory import HostKey
+from tpu_operator.planning.memory import HostKey, Memory
 from tpu_operator.planning.plan import Reason
 from tpu_operator.planning.pod import PodAnnotations
 from tpu_operator.planning.slices import SliceState, diagnose, gone_by, partition
@@ -166,7 +166,19 @@ def test_a_slice_is_as_good_as_its_worst_host(pods, state, reason):
 )
 def test_a_started_slice_is_topped_up_only_if_its_missing_host_never_was(uncreated, state):
     (piece,) = partition(worker_group(4), FULL[:3])
-    assert diagnose(piece, "ray-worker", frozenset(uncreated)).state is state
+    assert diagnose(piece, "ray-worker", Memory(uncreated=frozenset(uncreated))).state is state
+
+
+@pytest.mark.parametrize(
+    ("complete", "state"),
+    [
+        pytest.param({"g-s0"}, BROKEN, id="created as a whole: a host was lost"),
+        pytest.param({"g-s1"}, FORMING, id="another slice was"),
+    ],
+)
+def test_a_slice_that_was_complete_is_not_topped_up_though_nothing_has_started(complete, state):
+    (piece,) = partition(worker_group(4), UNSTARTED[:3])
+    assert diagnose(piece, "ray-worker", Memory(complete=frozenset(complete))).state is state
 
 
 def test_no_top_up_is_hoped_for_while_creates_are_refused():
