@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 HOP_BY_HOP = frozenset({"host", "connection", "transfer-encoding", "content-length", "keep-alive"})
 FOR_EVER = 10**9
+PATIENCE = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +236,11 @@ class Proxy:
         return sum(map(matches, self.requests))
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until a condition over `requests` and `streams` holds."""
-        while not condition():
-            self._news.clear()
-            await self._news.wait()
+        """Wait until a condition over `requests` and `streams` holds; TimeoutError if it never does."""
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                self._news.clear()
+                await self._news.wait()
 
     # -- serving -------------------------------------------------------------------------------------------------------
 

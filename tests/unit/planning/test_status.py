@@ -27,9 +27,9 @@ from tpu_operator.planning.plan import (
     Waiting,
 )
 from tpu_operator.planning.pod import Pod
-from tpu_operator.resources.registry import ChildKey
 from tpu_operator.planning.snapshot import Observed, Snapshot
 from tpu_operator.planning.status import changed, is_ours, next_status
+from tpu_operator.resources.registry import ChildKey
 
 NOW = datetime(2026, 5, 1, 12, 0, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)
