@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help install test test-unit test-apiserver check format demo bench generate lock build clean
+.PHONY: help install test test-unit test-apiserver check format demo bench recordings generate lock build clean
 
 help:  ## Show what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 18
@@ -52,6 +52,10 @@ demo: $(READY)  ## Show the main job on a local control plane; ONCE=1 plays it t
 bench: $(READY)  ## Measure the operator (OPERATOR='CMD' for another one)
 	$(BIN)/python -m devcluster build etcd kube-apiserver kubectl
 	$(BIN)/python -m bench $(if $(OPERATOR),--operator '$(OPERATOR)')
+
+recordings: $(READY)  ## Play recorded cases and compare (TOOL=record.py CASES='dir ...')
+	$(BIN)/python -m devcluster build etcd kube-apiserver kubectl
+	$(BIN)/python -m scripts.recordings --tool $(TOOL) $(CASES)
 
 generate: $(READY)  ## Generate crds/ and the reference pages from the code
 	$(BIN)/python scripts/generate_crd.py
