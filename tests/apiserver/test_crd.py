@@ -205,10 +205,12 @@ def test_kubectl_names_unknown_fields(clusters):
 
 
 def test_the_old_version_is_served_with_the_old_fields(clusters):
-    clusters.create(ray_cluster(group={"numOfHosts": 4, "rayStartParams": {}}, head={"rayStartParams": {}}))
+    group = {"numOfHosts": 4, "idleTimeoutSeconds": 9, "rayStartParams": {}}
+    clusters.create(ray_cluster(group=group, head={"rayStartParams": {}}))
     old = clusters.get("rayclusters.v1alpha1.ray.io")
     assert old["apiVersion"] == "ray.io/v1alpha1"
-    assert "numOfHosts" not in first_group(old)
+    assert "idleTimeoutSeconds" not in first_group(old)
+    assert first_group(old)["numOfHosts"] == 4  # an addition: a client of the old version takes no slice apart (OP-07)
     assert first_group(clusters.get())["numOfHosts"] == 4
 
 

@@ -212,7 +212,6 @@ async def test_a_refused_pod_is_told_with_the_servers_words_and_no_longer_when_i
     await operator.until_cluster("demo", "mended", lambda c: not condition(c, "ReplicaFailure"))
 
 
-@pytest.mark.xfail(strict=True, reason="only the pass that tries the head holds the workers back, the next does not")
 async def test_a_refused_head_is_told_and_its_workers_wait(operator: Bed) -> None:
     spec = raycluster("demo", group("g", 2))
     spec["spec"]["headGroupSpec"]["template"] = pod_template(activeDeadlineSeconds=-1)

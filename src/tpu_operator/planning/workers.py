@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tpu_operator.api import names
+from tpu_operator.planning.heads import heads_of
 from tpu_operator.planning.health import Loss
 from tpu_operator.planning.indices import allocate
 from tpu_operator.planning.memory import SliceKey, next_repair
@@ -42,9 +43,14 @@ class Group:
         return str(container.get("name", "")) if container else ""
 
     def refused_for(self) -> float:
-        """Seconds for which no create is tried, because the last one was refused."""
-        backoff = self.snapshot.memory.refusals.get(self.name)
-        return backoff.waits(self.snapshot.now) if backoff else 0.0
+        """Seconds for which no create is tried, because the last one was refused, or that of the head was.
+
+        Workers without a head would hold their TPUs and wait for it.
+        """
+        refusals = self.snapshot.memory.refusals
+        names_of_refused = (self.name,) if any(heads_of(self.snapshot)) else (self.name, names.HEAD_GROUP)
+        backoffs = (refusals[name] for name in names_of_refused if name in refusals)
+        return max((backoff.waits(self.snapshot.now) for backoff in backoffs), default=0.0)
 
 
 def plan_workers(snapshot: Snapshot, held_groups: frozenset[str] = frozenset()) -> Iterator[Part]:
@@ -204,7 +210,7 @@ def _creates(
 ) -> tuple[tuple[CreateSlice, ...], tuple[Waiting, ...]]:
     pause = group.refused_for()
     if pause > 0 and (forming or missing):
-        return (), (Waiting(f"worker group {group.name}", "the API server refused its pods", pause),)
+        return (), (Waiting(f"worker group {group.name}", "the API server refused its pods or the head", pause),)
     top_ups = tuple(_top_up(group, piece) for piece in forming)
     leaving = _leaving(group, (p for p in group.slices if p.name in doomed or not p.live))
     used = {p.index for p in group.slices if p.live and p.name not in doomed and p.index is not None}
