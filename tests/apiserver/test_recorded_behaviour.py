@@ -112,7 +112,7 @@ async def test_a_ready_cluster_says_so_as_kuberay_does(operator: Bed) -> None:
 async def test_a_named_worker_is_told_by_name_and_a_named_host_with_its_slice(operator: Bed) -> None:
     pods = await ready_cluster(operator, 6, group("single", 1), group("double", 2, hosts=2))
     single = next(p for p in pods if label(p, names.NODE_GROUP) == "single")
-    host = next(p for p in pods if label(p, names.NODE_GROUP) == "double" and label(p, names.HOST_INDEX) == "0")
+    host = next(p for p in pods if label(p, names.NODE_GROUP) == "double" and label(p, names.HOST_INDEX) == "1")
     await operator.scale("demo", 0, [name_of(single)], index=0)
     await operator.scale("demo", 1, [name_of(host)], index=1)
     here, index = operator.namespace, label(host, names.REPLICA_INDEX)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
+from tpu_operator.api import names
 from tpu_operator.planning.announcement import Announcement
 from tpu_operator.planning.fate import ended, fate
 from tpu_operator.planning.plan import CreateSlice, DeleteSlice, Reason
@@ -86,7 +87,7 @@ _INCOMPLETE = frozenset({Reason.HOST_TERMINATING, Reason.HOST_MISSING, Reason.CR
 
 def _deleted(snapshot: Snapshot, group: str, reason: Reason, outcome: Outcome) -> str:
     """What is told of the first pod of a slice that was deleted; of a failed slice, that is the pod that failed."""
-    pod = _culprit(outcome.deleted, reason)
+    pod = _culprit(snapshot, outcome.deleted, reason)
     name = f"{snapshot.cluster.namespace}/{pod.name}"
     detail = outcome.action.detail if isinstance(outcome.action, DeleteSlice) else ""
     if not _multi_host(snapshot, group):
@@ -115,9 +116,16 @@ def _deleted_single(name: str, group: str, reason: Reason, pod: Pod, detail: str
     return f"Deleted worker Pod {name} for group {group}: {detail}"
 
 
-def _culprit(pods: tuple[Pod, ...], reason: Reason) -> Pod:
-    if reason is Reason.POD_FAILED:
-        return next((p for p in pods if p.terminal), pods[0])
-    if reason is Reason.RAY_CONTAINER_ENDED:
-        return next((p for p in pods if ended(p)), pods[0])
-    return pods[0]
+def _culprit(snapshot: Snapshot, pods: tuple[Pod, ...], reason: Reason) -> Pod:
+    """The pod for whose sake the slice goes: the failed, ended or named one, else its first host."""
+    first = min(pods, key=lambda p: (p.label_number(names.HOST_INDEX) or 0, p.name))
+    match reason:
+        case Reason.POD_FAILED:
+            return next((p for p in pods if p.terminal), first)
+        case Reason.RAY_CONTAINER_ENDED:
+            return next((p for p in pods if ended(p)), first)
+        case Reason.WORKERS_TO_DELETE:
+            listed = {n for g in snapshot.cluster.spec.worker_group_specs for n in g.workers_to_delete}
+            return next((p for p in pods if p.name in listed), first)
+        case _:
+            return first
