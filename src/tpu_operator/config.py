@@ -234,8 +234,8 @@ class OperatorConfig(BaseModel):
     random_pod_delete: Annotated[bool, KubeRay(env="ENABLE_RANDOM_POD_DELETE")] = False
     """Let the operator itself choose victims of a scale-down although the autoscaler is on."""
 
-    create_parallelism: Annotated[int, Field(ge=1)] = 28
-    """Most API writes in flight, all clusters together; twice as many deletions of pods."""
+    create_parallelism: Annotated[int, Field(ge=1)] = 24
+    """Most API writes in flight, all clusters together."""
     concurrent_passes: Annotated[
         int, Field(ge=1), KubeRay(flag="reconcile-concurrency", key="reconcileConcurrency")
     ] = 64

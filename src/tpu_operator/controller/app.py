@@ -86,14 +86,7 @@ class App:
             clusters=self.clusters,
             caches=self.caches,
             observer=Observer(self.clusters, self.caches, self.config, ClusterFacts(), memories={}),
-            executor=Executor(
-                self.client,
-                limiter=FairLimiter(self.config.create_parallelism),
-                # An API server is done with a deletion sooner, and nobody waits behind it for a first pod.
-                deletes=FairLimiter(2 * self.config.create_parallelism),
-                caches=self.caches,
-                config=self.config,
-            ),
+            executor=Executor(self.client, FairLimiter(self.config.create_parallelism), self.caches, self.config),
             reporter=Reporter(self.client, self.clusters, self.events, self.config),
             queue=self.queue,
             uids={},

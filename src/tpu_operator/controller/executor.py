@@ -86,7 +86,6 @@ class Executor:
 
     client: Client
     limiter: FairLimiter[Key]
-    deletes: FairLimiter[Key]
     caches: Caches
     config: OperatorConfig
 
@@ -301,7 +300,7 @@ class _Execution:
 
     async def _delete_pod(self, pod: Pod) -> None:
         """DELETE exactly this pod: one of the same name with another uid is not touched. Gone already is done."""
-        async with self.executor.deletes.slot(self.key):
+        async with self.executor.limiter.slot(self.key):
             with contextlib.suppress(Gone):
                 await self.executor.client.delete(PODS, pod.metadata.namespace, pod.name, uid=pod.uid)
         self.executor.caches.pod_writes.deleted(self.cluster.uid, pod.uid, _deadline(pod, self.snapshot.now))
