@@ -39,7 +39,7 @@ from tpu_operator.planning.slices import pod_gone_by
 from tpu_operator.planning.snapshot import Observed, Snapshot
 from tpu_operator.planning.suspend import step_of_suspension
 from tpu_operator.planning.upgrade import STAMP, recreate_hash
-from tpu_operator.planning.wanted import wanted_slices
+from tpu_operator.resources.wanted import wanted_slices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tpu_operator.api import names
 from tpu_operator.api.status import WorkerGroupStatus
 from tpu_operator.planning.slices import ObservedSlice, SliceState, diagnose, partition
-from tpu_operator.planning.wanted import wanted_slices
+from tpu_operator.resources.wanted import wanted_slices
 
 if TYPE_CHECKING:
     from tpu_operator.api.groups import WorkerGroupSpec

@@ -13,7 +13,7 @@ from tpu_operator.planning.kstatus import with_kstatus
 from tpu_operator.planning.pod import Phase
 from tpu_operator.planning.readiness import faults_of, sight_of
 from tpu_operator.planning.replica_failure import with_replica_failure
-from tpu_operator.planning.totals import totals
+from tpu_operator.resources.totals import totals
 
 if TYPE_CHECKING:
     from tpu_operator.api.json import JsonObject

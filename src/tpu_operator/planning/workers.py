@@ -14,7 +14,7 @@ from tpu_operator.planning.namer import Namer
 from tpu_operator.planning.plan import CreateSlice, DeleteSlice, HostName, Notice, Part, Reason, Waiting
 from tpu_operator.planning.slices import Diagnosis, ObservedSlice, SliceState, diagnose, gone_by, partition
 from tpu_operator.planning.victims import by_worth
-from tpu_operator.planning.wanted import wanted_slices
+from tpu_operator.resources.wanted import wanted_slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,6 +48,8 @@ class Group:
         Workers without a head would hold their TPUs and wait for it.
         """
         refusals = self.snapshot.memory.refusals
+        if not refusals:
+            return 0.0  # as nearly always: no look at all pods for the head
         names_of_refused = (self.name,) if any(heads_of(self.snapshot)) else (self.name, names.HEAD_GROUP)
         backoffs = (refusals[name] for name in names_of_refused if name in refusals)
         return max((backoff.waits(self.snapshot.now) for backoff in backoffs), default=0.0)

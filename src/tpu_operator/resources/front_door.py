@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tpu_operator.api import names
-from tpu_operator.resources.owned import common_labels
+from tpu_operator.resources.owned import common_labels, owned
 from tpu_operator.resources.services import head_service
 from tpu_operator.resources.tree import mapping, objects
 
@@ -40,6 +40,11 @@ def door_annotations(cluster: RayCluster) -> JsonObject:
         for key, value in cluster.annotations.items()
         if key != INGRESS_CLASS and not key.startswith(_NOT_FOR_CONTROLLERS)
     }
+
+
+def door(cluster: RayCluster, api_version: str, kind: str, name: str) -> JsonObject:
+    """An object of either kind, all but its spec."""
+    return owned(cluster, api_version, kind, name, labels=door_labels(cluster), annotations=door_annotations(cluster))
 
 
 def dashboard_port(cluster: RayCluster, config: OperatorConfig) -> int:

@@ -9,11 +9,9 @@ from tpu_operator.resources.addresses import head_service_name
 from tpu_operator.resources.front_door import (
     INGRESS_CLASS,
     dashboard_port,
-    door_annotations,
-    door_labels,
+    door,
     is_wanted,
 )
-from tpu_operator.resources.owned import owned
 from tpu_operator.resources.tree import listed, text_list
 
 if TYPE_CHECKING:
@@ -41,14 +39,7 @@ def ingresses(cluster: RayCluster, config: OperatorConfig) -> tuple[JsonObject, 
     """One rule that leads to the dashboard, if the user wants it."""
     if not is_wanted(cluster):
         return ()
-    manifest = owned(
-        cluster,
-        API_VERSION,
-        KIND,
-        ingress_name(cluster),
-        labels=door_labels(cluster),
-        annotations=door_annotations(cluster),
-    )
+    manifest = door(cluster, API_VERSION, KIND, ingress_name(cluster))
     return ({**manifest, "spec": _spec(cluster, config)},)
 
 

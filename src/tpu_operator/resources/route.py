@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tpu_operator.api import names
 from tpu_operator.resources.addresses import head_service_name
-from tpu_operator.resources.front_door import dashboard_port, door_annotations, door_labels, is_wanted
-from tpu_operator.resources.owned import owned
+from tpu_operator.resources.front_door import dashboard_port, door, is_wanted
 
 if TYPE_CHECKING:
     from tpu_operator.api.json import JsonObject
@@ -41,14 +40,7 @@ def routes(cluster: RayCluster, config: OperatorConfig) -> tuple[JsonObject, ...
     """The route, if the user wants the dashboard to be reached. ingressOptions do not apply to it, as in KubeRay."""
     if not is_wanted(cluster):
         return ()
-    manifest = owned(
-        cluster,
-        API_VERSION,
-        KIND,
-        route_name(cluster),
-        labels=door_labels(cluster),
-        annotations=door_annotations(cluster),
-    )
+    manifest = door(cluster, API_VERSION, KIND, route_name(cluster))
     spec: JsonObject = {
         "to": {"kind": "Service", "name": head_service_name(cluster), "weight": 100},
         "port": {"targetPort": dashboard_port(cluster, config)},

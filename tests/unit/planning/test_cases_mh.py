@@ -25,7 +25,7 @@ from simulation import Operator, check_converged, converge, slice_of, slot, worl
 from tpu_operator.api import names
 from tpu_operator.planning.plan import CreateSlice, Reason
 from tpu_operator.planning.planner import plan
-from tpu_operator.planning.wanted import wanted_pods
+from tpu_operator.resources.wanted import wanted_pods
 
 
 def running(*groups, **spec):

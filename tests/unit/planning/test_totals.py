@@ -7,8 +7,8 @@ import copy
 import pytest
 
 from tpu_operator.api.raycluster import RayCluster
-from tpu_operator.planning.totals import pod_resources, totals
-from tpu_operator.planning.wanted import wanted_pods, wanted_slices
+from tpu_operator.resources.totals import pod_resources, totals
+from tpu_operator.resources.wanted import wanted_pods, wanted_slices
 
 INT32_MAX = 2**31 - 1
 

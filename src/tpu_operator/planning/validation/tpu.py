@@ -15,11 +15,11 @@ from tpu_operator.errors import InvalidInput
 from tpu_operator.planning.plan import Notice
 from tpu_operator.planning.validation.mistake import SPEC_REASON, spec_mistake
 from tpu_operator.planning.validation.node_groups import node_groups
-from tpu_operator.planning.wanted import wanted_slices
 from tpu_operator.resources.pods import tpu_nodes
 from tpu_operator.resources.pods.ray_resources import amount
 from tpu_operator.resources.pods.tpu_identity import needs_host_names
 from tpu_operator.resources.tree import mapping
+from tpu_operator.resources.wanted import wanted_slices
 from tpu_operator.tpu import gke
 from tpu_operator.tpu.environment import hostname_fault
 from tpu_operator.tpu.finding import About, Finding, Severity, warning

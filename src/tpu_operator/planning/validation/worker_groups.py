@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tpu_operator.api import names
 from tpu_operator.api.labels_syntax import LABEL_LENGTH, dns1123_subdomain_problem, label_value_problem
 from tpu_operator.planning.validation.mistake import group_path, spec_mistake
-from tpu_operator.planning.wanted import bounds
+from tpu_operator.resources.wanted import bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
